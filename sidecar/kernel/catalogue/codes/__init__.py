@@ -1,0 +1,1 @@
+"""The error codes, one module for each group of domains."""
