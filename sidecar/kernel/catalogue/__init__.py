@@ -106,8 +106,8 @@ class Localised:
     params: Mapping[str, object] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, object]:
-        """The stored form, which ``localise`` recognises. The values of ``params`` must be JSON values."""
-        return {"$message": self.key, "params": dict(self.params)}
+        """The stored form, which ``localise`` recognises. The values of ``params`` are JSON values or such messages."""
+        return {"$message": self.key, "params": _stored(self.params)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +118,15 @@ class LocalisedError:
     params: Mapping[str, object] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, object]:
-        """The stored form, which ``localise`` recognises. The values of ``params`` must be JSON values."""
-        return {"$error": self.code, "params": dict(self.params)}
+        """The stored form, which ``localise`` recognises. The values of ``params`` are JSON values or such messages."""
+        return {"$error": self.code, "params": _stored(self.params)}
+
+
+def _stored(params: Mapping[str, object]) -> dict[str, object]:
+    return {
+        name: value.to_json() if isinstance(value, Localised | LocalisedError) else value
+        for name, value in params.items()
+    }
 
 
 def localise(value: Any, locale: Locale | None = None) -> Any:

@@ -31,6 +31,7 @@ PHASES: Final[dict[str, Text]] = {
     "phase.scanning": Text("Looking through the notes", "正在扫描笔记"),
     "phase.indexing": Text("Building the search index", "正在建立搜索索引"),
     "phase.embedding": Text("Preparing search by meaning", "正在准备语义搜索"),
+    "phase.resolving": Text("Working out what is needed", "正在确认所需组件"),
     "phase.downloading": Text("Downloading", "正在下载"),
     "phase.importing": Text("Importing", "正在导入"),
     "phase.verifying": Text("Checking the files", "正在校验文件"),
@@ -77,6 +78,50 @@ WARNINGS: Final[dict[str, Text]] = {
         "The end of the recording is damaged; everything before it was transcribed.",
         "录音末尾已损坏，之前的部分均已转写。",
     ),
+    "warning.export_node_unsupported": Text(
+        "A passage[ ({element})] cannot be shown in this format; its text was kept.",
+        "有内容[（{element}）]无法用该格式呈现，已保留原文。",
+    ),
+    "warning.export_image_remote": Text(
+        "The online picture[ “{name}”] was not fetched; its description takes its place. Save it in the vault first.",
+        "没有下载网络图片[“{name}”]，已用说明文字代替；可先把图片保存到笔记库。",
+    ),
+    "warning.export_image_outside_vault": Text(
+        "The picture[ “{name}”] lies outside the vault; its description takes its place.",
+        "图片[“{name}”]不在笔记库内，已用说明文字代替。",
+    ),
+    "warning.export_image_missing": Text(
+        "The picture[ “{name}”] was not found; its description takes its place.",
+        "找不到图片[“{name}”]，已用说明文字代替。",
+    ),
+    "warning.export_image_unreadable": Text(
+        "The picture[ “{name}”] is damaged or of an unsupported kind; its description takes its place.",
+        "图片[“{name}”]已损坏或格式不受支持，已用说明文字代替。",
+    ),
+    "warning.export_image_too_large": Text(
+        "The picture[ “{name}”] is too large for this format; its description takes its place. PDF has no such limit.",
+        "图片[“{name}”]对该格式来说太大，已用说明文字代替；导出 PDF 没有此限制。",
+    ),
+    "warning.export_formula_unsupported": Text(
+        "The formula[ “{source}”] cannot be drawn; its source was kept.",
+        "公式[“{source}”]无法绘制，已保留源码。",
+    ),
+    "warning.export_formula_too_complex": Text(
+        "The formula[ “{source}”] is too long or too deep for this format; its source was kept.",
+        "公式[“{source}”]过长或嵌套过深，已保留源码。",
+    ),
+    "warning.export_resource_limit": Text(
+        "There are more pictures and formulas than this format takes[ ({limit})]; the rest kept their source.",
+        "图片和公式的数量超过了该格式的上限[（{limit}）]，其余的保留源码。",
+    ),
+    "warning.export_plot_limit": Text(
+        "There are more function plots than this format takes[ ({limit})]; the rest kept their source.",
+        "函数图超过了该格式的上限[（{limit}）]，其余的保留源码。",
+    ),
+    "warning.export_theme_unknown": Text(
+        "The theme[ “{theme}”] is not known here; the light colours were used.",
+        "没有找到主题[“{theme}”]，已使用浅色配色。",
+    ),
     "warning.MERMAID_PARSE_FAILED": Text(
         "A diagram's text contains a mistake; its source was kept.",
         "有图表代码出错，已保留源码。",
@@ -103,4 +148,65 @@ WARNINGS: Final[dict[str, Text]] = {
     ),
 }
 
-MESSAGES: Final[dict[str, Text]] = {**PHASES, **OPERATIONS, **WARNINGS}
+CONTEXT: Final[dict[str, Text]] = {
+    "context.retrieval_unavailable": Text(
+        "Your notes could not be searched, so this answer does without them.",
+        "暂时无法检索笔记，本次回答没有参考笔记内容。",
+    ),
+    "context.retrieval_degraded": Text(
+        "Search by meaning is not available; your notes were searched by keywords.",
+        "语义搜索暂不可用，已改用关键词搜索笔记。",
+    ),
+    "context.tool_limit": Text(
+        "The limit of searches for one answer was reached.",
+        "本次回答的检索次数已达上限。",
+    ),
+    "context.history_truncated": Text(
+        "The conversation is long, so its oldest messages were left out of this request.",
+        "对话较长，本次没有把最早的消息发给模型。",
+    ),
+    "context.attachment_reading": Text("Reading the attachment[ “{name}”]", "正在读取附件[“{name}”]"),
+    "context.attachment_transcribing": Text("Transcribing the attachment[ “{name}”]", "正在转写附件[“{name}”]"),
+    "context.attachment_ready": Text("The attachment[ “{name}”] has been read.", "附件[“{name}”]已读取。"),
+    "context.attachment_truncated": Text(
+        "The attachment[ “{name}”] is long; only its first part was used.",
+        "附件[“{name}”]较长，只使用了前面的部分。",
+    ),
+    "context.workspace_truncated": Text(
+        "The open file is long; only a part of it was used.",
+        "当前文件较长，只使用了其中一部分。",
+    ),
+}
+
+SUGGESTIONS: Final[dict[str, Text]] = {
+    "suggestion.hermes_not_configured": Text(
+        "Enter the address of a running Hermes gateway in the Hermes settings.",
+        "请在 Hermes 设置中填写正在运行的网关地址。",
+    ),
+    "suggestion.hermes_unreachable": Text(
+        "The Hermes gateway cannot be reached. Check that it is running and that its address is right.",
+        "无法连接 Hermes 网关，请确认它正在运行且地址正确。",
+    ),
+    "suggestion.hermes_timeout": Text(
+        "The Hermes gateway did not answer in time. Try again, or restart the gateway.",
+        "Hermes 网关没有及时响应，请重试或重启网关。",
+    ),
+    "suggestion.hermes_bad_response": Text(
+        "The address does not answer like a Hermes gateway. Check the address and update Hermes.",
+        "该地址的响应不像 Hermes 网关，请检查地址并更新 Hermes。",
+    ),
+    "suggestion.hermes_model_default_missing": Text(
+        "The profile[ “{profile}”] has no model.default. Choose a default model in the Hermes settings.",
+        "配置[“{profile}”]缺少 model.default，请在 Hermes 设置中选择默认模型。",
+    ),
+    "suggestion.hermes_api_key_missing": Text(
+        "The profile[ “{profile}”] has no API key. Enter one in the Hermes settings.",
+        "配置[“{profile}”]缺少 API 密钥，请在 Hermes 设置中填写。",
+    ),
+    "suggestion.hermes_not_installed": Text(
+        "Hermes was not found on this computer. Install it to use its profiles and skills.",
+        "这台电脑上没有找到 Hermes，安装后才能使用它的配置和技能。",
+    ),
+}
+
+MESSAGES: Final[dict[str, Text]] = {**PHASES, **OPERATIONS, **WARNINGS, **CONTEXT, **SUGGESTIONS}

@@ -77,7 +77,7 @@ MODELS: Final[dict[str, ErrorSpec]] = {
     ),
     "MODEL_CONTEXT_LENGTH_EXCEEDED": ErrorSpec(
         400,
-        "The message with its attachments is too long for this model. Shorten it or choose a model with a larger window.",
+        "The message with its attachments is too long for this model. Shorten it or choose a model that takes more.",
         "消息连同附件超出了模型的长度上限，请精简内容或换用上下文更长的模型。",
     ),
     "MODEL_ROUTING_VERSION_CONFLICT": ErrorSpec(
