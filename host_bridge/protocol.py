@@ -30,6 +30,7 @@ SHUTDOWN_LIMIT_SECONDS = 10
 TOKEN_BYTES = 32
 """The fewest bytes that a token must encode."""
 
+_PATH_SETTINGS = ("data_dir", "vault_path")
 _TOKEN_PATTERN = re.compile(r"[A-Za-z0-9_-]+(={0,2})")
 
 
@@ -191,12 +192,12 @@ def parse_request(line: bytes) -> ShutdownRequest:
 
 
 def _ready(message: dict[str, Any]) -> ReadyMessage:
-    port, pid = message.get("port"), message.get("pid")
+    port, pid = _integer(message.get("port")), _integer(message.get("pid"))
     version, base_url = message.get("version"), message.get("base_url")
     session_token, host_token = message.get("session_token"), message.get("host_token")
     if (
-        not _is_integer(port)
-        or not _is_integer(pid)
+        port is None
+        or pid is None
         or not isinstance(version, str)
         or not isinstance(base_url, str)
         or not isinstance(session_token, str | None)
@@ -226,12 +227,13 @@ def _object_of_line(line: bytes) -> dict[str, Any]:
 
 def _check_setting(name: str, value: object) -> None:
     if name == "host_pid":
-        if not _is_integer(value) or not 0 < value < 2**32:
+        pid = _integer(value)
+        if pid is None or not 0 < pid < 2**32:
             raise HandshakeInvalid("setting_type", name)
         return
     if not isinstance(value, str):
         raise HandshakeInvalid("setting_type", name)
-    if not value.strip():
+    if name in _PATH_SETTINGS and not value.strip():
         # An empty path would silently mean the working directory.
         raise HandshakeInvalid("setting_empty", name)
     if "\0" in value or not _is_encodable(value):
@@ -250,8 +252,9 @@ def _check_tokens(settings: SessionSettings) -> None:
         raise HandshakeInvalid("tokens_equal", "host_token")
 
 
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _integer(value: object) -> int | None:
+    """The value if it is a JSON integer: Python counts ``true`` as one, JSON does not."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _is_encodable(value: str) -> bool:
