@@ -1,0 +1,1 @@
+"""NotesAgent Sidecar: the local server behind the notes app."""
