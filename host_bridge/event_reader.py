@@ -5,7 +5,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -105,7 +105,7 @@ class EventSource:
 
 def follow(
     source: EventSource, path: str, after: str | None, *, give_up_after: float
-) -> Iterator[ServerEvent]:
+) -> Generator[ServerEvent, None, None]:
     """Yield the events of a resumable stream until it is over.
 
     A stream is over when the server answers 204, which it does for a cursor at the terminal event.

@@ -25,7 +25,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -253,7 +253,7 @@ class Sidecar:
 
     def events(
         self, path: str, after: str | int | None = None, *, give_up_after: float = 60.0
-    ) -> Iterator[ServerEvent]:
+    ) -> Generator[ServerEvent, None, None]:
         """Follow a resumable event stream to its end, across broken connections and restarts.
 
         ``after`` is the sequence to go on behind. Close the generator to stop following. Raises

@@ -112,7 +112,10 @@ class SessionSettings:
 
 @dataclass(frozen=True, slots=True)
 class ReadyMessage:
-    """The sidecar answers requests at ``base_url``. A token is there only if the sidecar made it."""
+    """The sidecar answers requests at ``base_url``.
+
+    A token is there only if the sidecar made it itself.
+    """
 
     port: int
     pid: int

@@ -12,6 +12,7 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -30,7 +31,7 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     settings: SessionSettings
-    connections: set[tuple[str, int]] = set()
+    connections: ClassVar[set[tuple[str, int]]] = set()
 
     def log_message(self, format: str, *args: object) -> None:
         print(format % args, file=sys.stderr)

@@ -1,0 +1,1 @@
+"""How the sidecar becomes a program that needs no Python: the spec, its hooks, the command."""

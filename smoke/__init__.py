@@ -1,0 +1,1 @@
+"""Programs that try a sidecar from outside, whether it runs from source, frozen or installed."""
