@@ -320,7 +320,7 @@ def task_freeze(arguments: list[str]) -> int:
     """build dist/sidecar/, the program without a Python around it"""
     install()
     install_lock("freeze")
-    return run([PYTHON, ROOT / "build_specs" / "freeze.py", *arguments])
+    return run([PYTHON, "-m", "build_specs.freeze", *arguments])
 
 
 def task_smoke(arguments: list[str]) -> int:
