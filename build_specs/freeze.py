@@ -11,16 +11,20 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 from build_specs.tauri_layout import target_triple, write_tauri_layout
 from build_specs.version_resource import version_resource
+from host_bridge.errors import SidecarStartError
+from host_bridge.launcher import launch
 from sidecar.version import VERSION
 
 ROOT = Path(__file__).resolve().parent.parent
 NEEDED = ("PyInstaller", "fastapi", "faster_whisper", "keyring")
 _VERSION_TIMEOUT_SECONDS = 120
+_START_TIMEOUT_SECONDS = 120.0
 
 
 class FreezeError(Exception):
@@ -57,12 +61,12 @@ def freeze(dist: Path, *, clean: bool, target: str | None = None) -> Path:
     seconds = time.monotonic() - started
     triple = target or target_triple()
     bundled = write_tauri_layout(executable.parent, dist / "tauri", version=VERSION, triple=triple)
-    _check_version(bundled)
+    ready_seconds = _check_start(bundled)
     print(f"frozen    {executable}")
     print(f"tauri     {bundled}")
     print(f"version   {VERSION}, {triple}")
     print(f"size      {folder_size(executable.parent) / 1e6:.0f} MB")
-    print(f"time      {seconds:.0f} s")
+    print(f"time      {seconds:.0f} s, ready {ready_seconds:.2f} s after its first start")
     return executable
 
 
@@ -110,8 +114,21 @@ def _run_pyinstaller(dist: Path, *, clean: bool) -> None:
         raise FreezeError(f"PyInstaller failed with exit status {result.returncode}")
 
 
+def _check_start(executable: Path) -> float:
+    """Start and stop it once: a library that was left out is missed here, not at a user's."""
+    with tempfile.TemporaryDirectory(prefix="sidecar-freeze-") as data_dir:
+        try:
+            sidecar = launch(executable, data_dir=data_dir, ready_timeout=_START_TIMEOUT_SECONDS)
+        except SidecarStartError as error:
+            raise FreezeError(f"{executable} does not start: {error}") from error
+        exit_code = sidecar.stop()
+    if exit_code:
+        raise FreezeError(f"{executable} ended with exit status {exit_code}: {sidecar.log_tail()}")
+    return sidecar.process.ready_seconds
+
+
 def _check_version(executable: Path) -> None:
-    """Run it once: a bundle that cannot even tell its version is not worth keeping."""
+    """It must tell the version of the source that it was made from."""
     try:
         result = subprocess.run(
             [str(executable), "--version"],
