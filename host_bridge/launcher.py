@@ -49,7 +49,7 @@ _T = TypeVar("_T")
 Executable = str | os.PathLike[str] | Sequence[str]
 
 
-def launch(
+def launch(  # noqa: PLR0913 - each is a setting of its own that most hosts leave alone
     executable: Executable | None = None,
     *,
     data_dir: str | os.PathLike[str] | None = None,
@@ -78,8 +78,8 @@ def launch(
         host_token=new_token(),
         host_pid=os.getpid(),
         locale=locale,
-        data_dir=None if data_dir is None else os.path.abspath(data_dir),
-        vault_path=None if vault_path is None else os.path.abspath(vault_path),
+        data_dir=None if data_dir is None else str(Path(data_dir).absolute()),
+        vault_path=None if vault_path is None else str(Path(vault_path).absolute()),
         log_level=log_level,
     )
     sidecar = Sidecar(
@@ -392,7 +392,7 @@ def _notify(callback: Callable[[_T], None] | None, argument: _T) -> None:
         return
     try:
         callback(argument)
-    except Exception:
+    except Exception:  # noqa: BLE001 - the host's code may raise anything
         _log.exception("a callback of the host failed")
 
 

@@ -64,15 +64,15 @@ def _parents() -> list[tuple[int, int]]:
 
 def _parents_from_proc() -> list[tuple[int, int]]:
     pairs: list[tuple[int, int]] = []
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
             continue
         try:
-            stat = Path("/proc", name, "stat").read_bytes()
+            stat = (folder / "stat").read_bytes()
         except OSError:
             continue  # It ended while we were looking.
         # The second field is the program's name in brackets and may hold anything, ")" too.
-        pairs.append((int(name), int(stat.rpartition(b")")[2].split()[1])))
+        pairs.append((int(folder.name), int(stat.rpartition(b")")[2].split()[1])))
     return pairs
 
 

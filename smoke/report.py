@@ -40,8 +40,7 @@ class Report:
         started = time.monotonic()
         try:
             detail, ok = action(), True
-        except Exception as error:
-            # Whatever goes wrong in a sidecar's answer is a finding of this step.
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong is this step's finding
             detail, ok = f"{type(error).__name__}: {error}", False
         step = Step(name, ok, round(time.monotonic() - started, 3), detail)
         self.steps.append(step)

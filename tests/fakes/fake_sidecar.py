@@ -33,8 +33,8 @@ class Handler(BaseHTTPRequestHandler):
     settings: SessionSettings
     connections: ClassVar[set[tuple[str, int]]] = set()
 
-    def log_message(self, format: str, *args: object) -> None:
-        print(format % args, file=sys.stderr)
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
+        log(format % args)
 
     def do_GET(self) -> None:
         if self.path == "/crash":
@@ -55,7 +55,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._echo()
 
-    do_PUT = do_PATCH = do_DELETE = do_POST
+    do_PUT = do_PATCH = do_DELETE = do_POST  # noqa: N815 - the base class's names
 
     def _echo(self) -> None:
         self.connections.add(self.client_address)
@@ -132,6 +132,12 @@ def wait_for_stop(mark: Path | None) -> None:
         mark.write_text(how, encoding="utf-8")
 
 
+def log(text: str) -> None:
+    """Write a line to stderr at once."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
 def write(line: bytes) -> None:
     """Write to stdout at once."""
     sys.stdout.buffer.write(line)
@@ -160,20 +166,20 @@ def main() -> int:
     mode = sys.argv[2]
     path = Path(sys.argv[3]) if len(sys.argv) > 3 else None
     settings, _ = SessionSettings.from_line(sys.stdin.buffer.readline())
-    print("the log begins", file=sys.stderr, flush=True)
+    log("the log begins")
     if mode == "fatal":
-        print("x" * 20000 + " the disk is full", file=sys.stderr, flush=True)
+        log("x" * 20000 + " the disk is full")
         write(FatalMessage("DATA_DIR_IN_USE", "another sidecar serves this folder").to_line())
         return 21
     if mode == "exit":
-        print("Traceback: no module named x", file=sys.stderr, flush=True)
+        log("Traceback: no module named x")
         return 1
     if mode == "garbage":
         write(b"Welcome to the sidecar!\n")
     elif mode == "endless-line":
         write(b"x" * 200_000)
     elif mode == "silent":
-        print("still loading", file=sys.stderr, flush=True)
+        log("still loading")
     else:
         assert path is not None or mode == "good"
         if mode == "second-start-fails" and path is not None and starts_so_far(path) == 1:
@@ -183,7 +189,7 @@ def main() -> int:
         serve(settings)
         if mode == "chatty":
             write(b"y" * 3_000_000 + b"\n")
-            print("z" * 3_000_000, file=sys.stderr, flush=True)
+            log("z" * 3_000_000)
         if mode == "stubborn" and path is not None:
             be_stubborn(path)
             threading.Event().wait()

@@ -1,18 +1,13 @@
 """Start the fake sidecar through the launcher."""
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from host_bridge.launcher import Sidecar, launch
-
-FAKE_SIDECAR = Path(__file__).resolve().parents[1] / "fakes" / "fake_sidecar.py"
-FAKE_COMMAND = (sys.executable, str(FAKE_SIDECAR))
-
-LaunchFake = Callable[..., Sidecar]
+from tests.host_bridge.fake import FAKE_COMMAND, LaunchFake
 
 
 @pytest.fixture

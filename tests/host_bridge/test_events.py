@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from host_bridge.errors import SidecarRequestError, SidecarUnavailableError
 from host_bridge.event_reader import EventParser, ServerEvent
-
-from .conftest import LaunchFake
+from tests.host_bridge.fake import LaunchFake
 
 STREAM = (
     '\ufeff: comment\nretry: 1500\n\nid: 1\nevent: Started\ndata: {"a":1}\n\n'

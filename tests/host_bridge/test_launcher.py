@@ -21,8 +21,7 @@ from host_bridge.errors import (
 from host_bridge.launcher import Sidecar, launch
 from host_bridge.process import child_environment
 from host_bridge.restart import CrashReport, RestartPolicy
-
-from .conftest import FAKE_COMMAND, LaunchFake
+from tests.host_bridge.fake import FAKE_COMMAND, LaunchFake
 
 WAIT = 20.0
 QUICK = RestartPolicy(first_delay=0.01, longest_delay=0.05, max_crashes=3)
