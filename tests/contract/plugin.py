@@ -58,7 +58,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the mark."""
-    config.addinivalue_line("markers", "proves(*ids): the rows of the contract that this test shows true")
+    config.addinivalue_line(
+        "markers", "proves(*ids): the rows of the contract that this test shows true"
+    )
     if config.option.contract and getattr(config.option, "numprocesses", None):
         raise pytest.UsageError("--contract runs no test: leave out -n")
 
@@ -70,11 +72,18 @@ def pytest_configure_node(node: Any) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Turn a mark with a wrong id into a collection error of the file or class that holds the test."""
     report = yield
     if report.passed:
-        problems = [problem for node in report.result if isinstance(node, pytest.Item) for problem in _problems(node)]
+        problems = [
+            problem
+            for node in report.result
+            if isinstance(node, pytest.Item)
+            for problem in _problems(node)
+        ]
         if problems:
             report.outcome = "failed"
             report.longrepr = "\n".join(dict.fromkeys(problems))
@@ -108,17 +117,24 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED if failed else pytest.ExitCode.OK
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     """Print the table of `--contract`."""
     if not config.option.contract or _COVERAGE not in config.stash:
         return
     coverage = coverage_of(config)
     terminalreporter.section("contract rows with a test")
-    lines = [(domain.name, coverage.covered(domain), len(domain.rows), domain.complete) for domain in coverage.domains]
+    lines = [
+        (domain.name, coverage.covered(domain), len(domain.rows), domain.complete)
+        for domain in coverage.domains
+    ]
     lines.append(("all", sum(line[1] for line in lines), sum(line[2] for line in lines), False))
     for name, covered, count, complete in lines:
         share = 100 * covered // count if count else 100
-        terminalreporter.line(f"{name:14} {covered:5} / {count:<5} {share:3} %{'  complete' if complete else ''}")
+        terminalreporter.line(
+            f"{name:14} {covered:5} / {count:<5} {share:3} %{'  complete' if complete else ''}"
+        )
     if not coverage.whole_run:
         terminalreporter.line("Only some of the tests were looked at.")
         return
@@ -156,9 +172,9 @@ def _is_whole_run(config: pytest.Config) -> bool:
     if worker is not None:
         return worker[_WHOLE_RUN]
     option = config.option
-    chosen = (option.keyword, option.markexpr, option.deselect, option.ignore, option.ignore_glob)
     # The cache plugin, and its options with it, can be switched off.
-    chosen += (getattr(option, "lf", False), getattr(option, "stepwise", False))
+    cached = (getattr(option, "lf", False), getattr(option, "stepwise", False))
+    selected = (option.keyword, option.markexpr, option.deselect, option.ignore, option.ignore_glob)
     whole = {config.rootpath, *(config.rootpath / path for path in config.getini("testpaths"))}
     paths = {config.invocation_params.dir / argument for argument in config.args}
-    return not any(chosen) and paths <= whole
+    return not any((*selected, *cached)) and paths <= whole

@@ -51,7 +51,11 @@ def _read_domain(file: Path) -> Domain:
     # The C loader reads all rows in a tenth of a second, the Python one needs ten times that.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     data = yaml.load(file.read_text(encoding="utf-8"), Loader=loader)
-    if not isinstance(data, dict) or data.get("domain") != file.stem or not isinstance(data.get("requirements"), list):
+    if (
+        not isinstance(data, dict)
+        or data.get("domain") != file.stem
+        or not isinstance(data.get("requirements"), list)
+    ):
         raise RowsError(f"{file.name}: needs `domain: {file.stem}` and a list `requirements`")
     _refuse_unknown(file.name, data, _FILE_KEYS)
     complete = data.get("complete", False)
@@ -61,7 +65,9 @@ def _read_domain(file: Path) -> Domain:
 
 
 def _read_row(file: Path, data: Any) -> Row:
-    if not isinstance(data, dict) or not all(isinstance(data.get(key), str) for key in ("id", "source", "text")):
+    if not isinstance(data, dict) or not all(
+        isinstance(data.get(key), str) for key in ("id", "source", "text")
+    ):
         raise RowsError(f"{file.name}: a row needs the texts `id`, `source` and `text`: {data!r}")
     _refuse_unknown(f"{file.name}, {data['id']}", data, _ROW_KEYS)
     if not data["id"].startswith(f"{file.stem}."):

@@ -29,8 +29,12 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
     def make(*marks: str, complete: bool = False) -> pytest.Pytester:
-        pytester.makeini("[pytest]\ntestpaths = t\ncontract_rows = rows\naddopts = -p tests.contract.plugin\n")
-        tests = "".join(f"@pytest.mark.proves({mark})\ndef test_{n}(): pass\n" for n, mark in enumerate(marks))
+        pytester.makeini(
+            "[pytest]\ntestpaths = t\ncontract_rows = rows\naddopts = -p tests.contract.plugin\n"
+        )
+        tests = "".join(
+            f"@pytest.mark.proves({mark})\ndef test_{n}(): pass\n" for n, mark in enumerate(marks)
+        )
         folder = pytester.mkdir("t")
         (folder / "test_marked.py").write_text(f"import pytest\n{tests}", encoding="utf-8")
         (folder / "test_check.py").write_text(CHECK, encoding="utf-8")
@@ -42,7 +46,9 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
 
 
 def test_marks_with_known_ids_pass(suite: Suite) -> None:
-    suite("'notes.read'", "'notes.read', 'notes.write'").runpytest_inprocess().assert_outcomes(passed=3)
+    suite("'notes.read'", "'notes.read', 'notes.write'").runpytest_inprocess().assert_outcomes(
+        passed=3
+    )
 
 
 @pytest.mark.parametrize("parallel", [[], ["-p", "xdist", "-n", "1"]])
@@ -83,7 +89,12 @@ def test_a_whole_run_fails_on_a_row_without_a_test(suite: Suite, parallel: list[
 
 @pytest.mark.parametrize(
     "selection",
-    [["t/test_check.py"], ["-k", "rows"], ["--deselect", "t/test_marked.py"], ["--ignore", "t/test_marked.py"]],
+    [
+        ["t/test_check.py"],
+        ["-k", "rows"],
+        ["--deselect", "t/test_marked.py"],
+        ["--ignore", "t/test_marked.py"],
+    ],
 )
 def test_a_selection_of_tests_does_not_fail_on_it(suite: Suite, selection: list[str]) -> None:
     suite("'notes.read'", complete=True).runpytest_inprocess(*selection).assert_outcomes(
@@ -92,7 +103,9 @@ def test_a_selection_of_tests_does_not_fail_on_it(suite: Suite, selection: list[
 
 
 def test_the_folder_of_all_tests_is_no_selection(suite: Suite) -> None:
-    suite("'notes.read'", complete=True).runpytest_inprocess("t").assert_outcomes(passed=1, failed=1)
+    suite("'notes.read'", complete=True).runpytest_inprocess("t").assert_outcomes(
+        passed=1, failed=1
+    )
 
 
 def test_a_domain_that_is_not_complete_may_lack_tests(suite: Suite) -> None:
@@ -101,7 +114,9 @@ def test_a_domain_that_is_not_complete_may_lack_tests(suite: Suite) -> None:
 
 def test_the_table_counts_rows_and_runs_nothing(suite: Suite) -> None:
     pytester = suite("'notes.read'", "'notes.read'")
-    (pytester.path / "t" / "test_more.py").write_text("def test_never_run(): raise SystemExit\n", encoding="utf-8")
+    (pytester.path / "t" / "test_more.py").write_text(
+        "def test_never_run(): raise SystemExit\n", encoding="utf-8"
+    )
     result = pytester.runpytest_inprocess("--contract")
     result.assert_outcomes()
     result.stdout.fnmatch_lines(["notes * 1 / 2 * 50 %", "all * 1 / 2 * 50 %"])

@@ -30,8 +30,14 @@ def test_the_contract_is_there(request: pytest.FixtureRequest) -> None:
         ("domain: a\nfinished: true\nrequirements: []\n", "unknown keys finished"),
         ("domain: a\nrequirements: [{id: a.one}]\n", "needs the texts"),
         ("domain: a\nrequirements: [{id: b.one, source: s, text: t}]\n", "must begin with `a.`"),
-        ("domain: a\nrequirements: [{id: a.one, source: s, text: t, why: w}]\n", "unknown keys why"),
-        ("domain: a\nrequirements:\n" + "  - {id: a.one, source: s, text: t}\n" * 2, "a.one is there twice"),
+        (
+            "domain: a\nrequirements: [{id: a.one, source: s, text: t, why: w}]\n",
+            "unknown keys why",
+        ),
+        (
+            "domain: a\nrequirements:\n" + "  - {id: a.one, source: s, text: t}\n" * 2,
+            "a.one is there twice",
+        ),
     ],
 )
 def test_a_broken_row_file_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
