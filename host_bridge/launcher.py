@@ -19,21 +19,19 @@ What a host in another language must do is what this one does:
 * stop by the shutdown line, then close stdin, and end the process tree if that takes too long.
 """
 
-import json as json_codec
 import logging
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
+from host_bridge.client import ApiClient
 from host_bridge.errors import SidecarStartError, SidecarUnavailableError
-from host_bridge.event_reader import EventSource, ServerEvent, follow
-from host_bridge.http_session import ApiResponse, HttpSession
-from host_bridge.multipart import encode_upload
+from host_bridge.http_session import HttpSession
 from host_bridge.process import SidecarProcess
 from host_bridge.protocol import (
     SHUTDOWN_LIMIT_SECONDS,
@@ -96,7 +94,7 @@ def launch(  # noqa: PLR0913 - each is a setting of its own that most hosts leav
     return sidecar
 
 
-class Sidecar:
+class Sidecar(ApiClient):
     """A running sidecar, across its restarts. Safe to use from several threads."""
 
     def __init__(
@@ -113,18 +111,15 @@ class Sidecar:
     ) -> None:
         if settings.session_token is None or settings.host_token is None:
             raise ValueError("the launcher needs both tokens")
+        super().__init__(settings.session_token, settings.host_token, request_timeout)
         self.command = tuple(command)
-        self.session_token: str = settings.session_token
-        self.host_token: str = settings.host_token
         self._settings = settings
         self._env = env
         self._ready_timeout = ready_timeout
-        self._request_timeout = request_timeout
         self._policy = restart
         self._on_crash = on_crash
         self._on_restart = on_restart
         self._changed = threading.Condition()
-        self._stopped = threading.Event()
         self._lost = False
         self._process: SidecarProcess | None = None
         self._ready: ReadyMessage | None = None
@@ -171,98 +166,6 @@ class Sidecar:
     def log_tail(self) -> str:
         """The last 8 KiB that the newest run wrote to stderr."""
         return self.process.log_tail()
-
-    # --- requests -------------------------------------------------------------------------------
-
-    def get(self, path: str, **options: Any) -> ApiResponse:
-        """GET with the session token; see :meth:`request`."""
-        return self.request("GET", path, **options)
-
-    def post(self, path: str, **options: Any) -> ApiResponse:
-        """POST with the session token; see :meth:`request`."""
-        return self.request("POST", path, **options)
-
-    def put(self, path: str, **options: Any) -> ApiResponse:
-        """PUT with the session token; see :meth:`request`."""
-        return self.request("PUT", path, **options)
-
-    def patch(self, path: str, **options: Any) -> ApiResponse:
-        """PATCH with the session token; see :meth:`request`."""
-        return self.request("PATCH", path, **options)
-
-    def delete(self, path: str, **options: Any) -> ApiResponse:
-        """DELETE with the session token; see :meth:`request`."""
-        return self.request("DELETE", path, **options)
-
-    def host_get(self, path: str, **options: Any) -> ApiResponse:
-        """GET with the host token, which alone opens ``/host``."""
-        return self.request("GET", path, as_host=True, **options)
-
-    def host_post(self, path: str, **options: Any) -> ApiResponse:
-        """POST with the host token, which alone opens ``/host``."""
-        return self.request("POST", path, as_host=True, **options)
-
-    def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        json: Any = None,
-        body: bytes | None = None,
-        headers: Mapping[str, str] | None = None,
-        as_host: bool = False,
-        timeout: float | None = None,
-    ) -> ApiResponse:
-        """Send a request and give the answer, whatever its status: use ``.check()`` or ``.json()``.
-
-        ``json`` (anything but None) is sent as a JSON body. During a restart the request waits for
-        the new run. Raises :class:`SidecarConnectionError`, :class:`SidecarUnavailableError`.
-        """
-        sent = dict(headers or {})
-        if json is not None:
-            body = json_codec.dumps(json).encode("utf-8")
-            sent["Content-Type"] = "application/json"
-        limit = self._request_timeout if timeout is None else timeout
-        token = self.host_token if as_host else self.session_token
-        session = self._serving_session(limit)
-        return session.request(method, path, token=token, headers=sent, body=body, timeout=limit)
-
-    def upload(
-        self,
-        path: str,
-        file: str | os.PathLike[str] | bytes,
-        *,
-        filename: str | None = None,
-        media_type: str = "application/octet-stream",
-        fields: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> ApiResponse:
-        """POST a file as the part ``file`` of a multipart form; bytes need a ``filename``."""
-        content = file if isinstance(file, bytes) else Path(file)
-        name = filename or (content.name if isinstance(content, Path) else "upload")
-        content_type, body = encode_upload(
-            content, filename=name, media_type=media_type, fields=fields
-        )
-        sent = {**(headers or {}), "Content-Type": content_type}
-        return self.post(path, body=body, headers=sent)
-
-    def download(self, path: str, target: str | os.PathLike[str]) -> int:
-        """GET a file with the session token into ``target``; gives its number of bytes."""
-        session = self._serving_session(self._request_timeout)
-        return session.download(path, Path(target), token=self.session_token)
-
-    def events(
-        self, path: str, after: str | int | None = None, *, give_up_after: float = 60.0
-    ) -> Generator[ServerEvent, None, None]:
-        """Follow a resumable event stream to its end, across broken connections and restarts.
-
-        ``after`` is the sequence to go on behind. Close the generator to stop following. Raises
-        :class:`SidecarRequestError`, or :class:`SidecarUnavailableError` after a stop or when the
-        stream could not be had for ``give_up_after`` seconds.
-        """
-        source = EventSource(self._serving_session, self.session_token, self._stopped)
-        cursor = None if after is None else str(after)
-        return follow(source, path, cursor, give_up_after=give_up_after)
 
     # --- life -----------------------------------------------------------------------------------
 
