@@ -1,0 +1,1 @@
+"""The borders between packages that import-linter has no words for."""
