@@ -84,7 +84,7 @@ def need(command: Sequence[str | Path], otherwise: str) -> None:
 
 def digest(*files: Path) -> str:
     """Return one SHA-256 over the content of `files`."""
-    total = hashlib.sha256(sys.version.encode())
+    total = hashlib.sha256()
     for file in files:
         total.update(file.read_bytes())
     return total.hexdigest()
