@@ -1,0 +1,1 @@
+"""What every domain stands on; knows no domain itself."""

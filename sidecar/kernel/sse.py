@@ -1,0 +1,92 @@
+"""Resource events as server-sent events: ``id``, ``event`` and one line of JSON a frame."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final
+
+from fastapi import Response
+from fastapi.responses import StreamingResponse
+
+from sidecar.kernel.errors import ProjectError
+from sidecar.kernel.events import EventLog, StoredEvent
+
+HEARTBEAT_SECONDS: Final = 15.0
+HEARTBEAT: Final = b": heartbeat\n\n"
+HEADERS: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+
+# JSON escapes CR, LF and NUL itself; these three end a line for some readers.
+_LINE_BREAKS: Final = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+
+Envelope = Callable[[StoredEvent], dict[str, Any]]
+
+
+def resource_envelope(event: StoredEvent) -> dict[str, Any]:
+    """Return the ``data`` of a resource event's frame."""
+    return {
+        "sequence": event.sequence,
+        "resource_id": event.resource_id,
+        "data": event.wire_data(),
+        "timestamp": event.timestamp,
+    }
+
+
+def encode_frame(event: StoredEvent, envelope: Envelope = resource_envelope) -> bytes:
+    """Return the bytes of one frame."""
+    body = json.dumps(envelope(event), ensure_ascii=False, separators=(",", ":"))
+    body = body.translate(_LINE_BREAKS)
+    return f"id: {event.sequence}\nevent: {event.event}\ndata: {body}\n\n".encode()
+
+
+def parse_cursor(last_event_id: str | None, after_sequence: str | None) -> int:
+    """Return the sequence after which a client wants to go on; 0 for the beginning.
+
+    ``Last-Event-ID`` wins, since a browser that reconnects repeats the old address; an empty one
+    counts as absent. Raises ``TRACE_CURSOR_INVALID``.
+    """
+    text = last_event_id or after_sequence or "0"
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise ProjectError("TRACE_CURSOR_INVALID")
+    return int(text)
+
+
+async def checked_cursor(log: EventLog, resource_id: str, cursor: int) -> int:
+    """Return *cursor* if the resource has come that far, else raise ``TRACE_CURSOR_INVALID``."""
+    last = await log.last_sequence(resource_id)
+    if cursor > last:
+        raise ProjectError("TRACE_CURSOR_INVALID", details={"last_sequence": last})
+    return cursor
+
+
+async def resource_stream(
+    log: EventLog,
+    resource_id: str,
+    *,
+    last_event_id: str | None,
+    after_sequence: str | None,
+    envelope: Envelope = resource_envelope,
+) -> Response:
+    """Answer a request for the events of a resource that exists.
+
+    204 if the client has seen the terminal event already, so that a browser stops reconnecting.
+    """
+    cursor = await checked_cursor(log, resource_id, parse_cursor(last_event_id, after_sequence))
+    if cursor and await log.is_over(resource_id, cursor):
+        return Response(status_code=204)
+    return StreamingResponse(
+        _frames(log, resource_id, cursor, envelope),
+        media_type="text/event-stream",
+        headers=HEADERS,
+    )
+
+
+async def _frames(
+    log: EventLog, resource_id: str, cursor: int, envelope: Envelope
+) -> AsyncIterator[bytes]:
+    subscription = log.subscribe(resource_id, cursor, heartbeat=HEARTBEAT_SECONDS)
+    async with contextlib.aclosing(subscription):
+        async for batch in subscription:
+            yield b"".join(encode_frame(event, envelope) for event in batch) if batch else HEARTBEAT
+            # Twenty fast followers must not keep the loop from everybody else.
+            await asyncio.sleep(0)
