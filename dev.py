@@ -105,7 +105,7 @@ def mark(name: str, value: str) -> None:
 def make_environment() -> None:
     """Create `.venv` with this interpreter where there is none that works."""
     if PYTHON.is_file():
-        probe = [PYTHON, "-c", "import sys, pip; sys.exit(sys.version_info < (3, 11))"]
+        probe = [str(PYTHON), "-c", "import sys, pip; sys.exit(sys.version_info < (3, 11))"]
         if subprocess.run(probe, capture_output=True, check=False).returncode == 0:
             return
     say(f"making {VENV.name} with Python {sys.version.split()[0]}")
