@@ -21,6 +21,7 @@ from sidecar.kernel.logging import get_logger
 
 log = get_logger(__name__)
 
+T = TypeVar("T")
 Parameters = Sequence[Any] | dict[str, Any]
 
 # Writes that one commit may carry. More would make the first of them wait for the last.

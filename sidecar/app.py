@@ -1,0 +1,159 @@
+"""Builds the application: the one place that knows every domain."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from fastapi import FastAPI
+
+from host_bridge.protocol import SessionSettings
+
+from sidecar.kernel.body_limit import MEBIBYTE, BodyLimit, BodyLimitMiddleware
+from sidecar.kernel.credentials import CredentialStore
+from sidecar.kernel.database import Database
+from sidecar.kernel.errors import ProjectError
+from sidecar.kernel.events import EventLog
+from sidecar.kernel.http_errors import install_error_handlers
+from sidecar.kernel.jobs import JobEngine
+from sidecar.kernel.logging import get_logger
+from sidecar.kernel.openapi import openapi_document
+from sidecar.kernel.security import SecurityGate, SecurityMiddleware
+from sidecar.kernel.settings import Settings, resolve_settings
+from sidecar.kernel.workers import WorkerPool
+from sidecar.system import router as system_router
+from sidecar.system.service import Check, SystemService
+from sidecar.version import VERSION
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+log = get_logger(__name__)
+
+DESCRIPTION: Final = (
+    "The local engine of a notes app. Every path but /health needs `Authorization: Bearer <token>`. "
+    "Errors have one shape; clients branch on `error.code` alone. Jobs answer 202 at once and tell "
+    "their progress through `…/events`, which resumes with `Last-Event-ID`."
+)
+
+BODY_LIMITS: Final[dict[str, BodyLimit]] = {}
+"""Path → the largest body it takes; it holds for the paths below it too."""
+
+
+@dataclass(slots=True)
+class Services:
+    """Everything that lives as long as the server does."""
+
+    settings: Settings
+    gate: SecurityGate
+    database: Database
+    events: EventLog
+    jobs: JobEngine
+    workers: WorkerPool
+    credentials: CredentialStore
+    system: SystemService
+
+    async def start(self) -> None:
+        """Open what is needed before the first request is answered."""
+        self.database.open()
+
+    async def start_background(self) -> None:
+        """Take up the work of an earlier run, once requests are answered."""
+        await self.jobs.start()
+
+    async def close(self) -> None:
+        """End streams, work and children, and leave the database whole."""
+        self.gate.stopping = True
+        self.events.close()
+        await self.jobs.stop()
+        await self.workers.close()
+
+    async def close_database(self) -> None:
+        """Close the database once no request can need it."""
+        await self.database.close()
+
+
+def _unavailable(code: str) -> Check:
+    async def check() -> None:
+        raise ProjectError(code)
+
+    return check
+
+
+def build_services(settings: Settings) -> Services:
+    """Wire the services of one run together; nothing is opened or started yet."""
+    gate = SecurityGate(settings.session_token, settings.host_token, settings.development)
+    database = Database(settings.paths.database)
+    events = EventLog(database)
+    jobs = JobEngine(database, events)
+    workers = WorkerPool()
+    credentials = CredentialStore(settings.paths.credentials)
+
+    async def credentials_usable() -> None:
+        await asyncio.to_thread(credentials.backend)
+
+    async def jobs_usable() -> None:
+        await jobs.counts()
+
+    system = SystemService(
+        settings,
+        gate,
+        database,
+        workers,
+        _ClosedVault(),
+        capabilities={
+            "transcription": _unavailable("TRANSCRIPTION_MODEL_UNAVAILABLE"),
+            "diarization": _unavailable("DIARIZATION_MODEL_UNAVAILABLE"),
+            "speaker_matching": _unavailable("LOCAL_MODEL_NOT_INSTALLED"),
+            "embedding": _unavailable("EMBEDDING_MODEL_UNAVAILABLE"),
+            "pdf_export": _unavailable("CAPABILITY_NOT_AVAILABLE"),
+            "mcp_stdio": _unavailable("CAPABILITY_NOT_AVAILABLE"),
+            "cuda": _unavailable("CAPABILITY_NOT_AVAILABLE"),
+        },
+        health_checks={"jobs": jobs_usable, "credentials": credentials_usable},
+        ticket_paths={},
+    )
+    return Services(settings, gate, database, events, jobs, workers, credentials, system)
+
+
+class _ClosedVault:
+    root: Path | None = None
+
+    async def open(self, path: Path) -> None:
+        raise ProjectError("VAULT_PATH_INVALID")
+
+
+def build_api(services: Services, request_stop: Callable[[], None]) -> FastAPI:
+    """Return the FastAPI application with every route, without the security layer."""
+    api = FastAPI(
+        title="NotesAgent Sidecar",
+        version=VERSION,
+        description=DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        generate_unique_id_function=lambda route: route.name,
+    )
+    install_error_handlers(api)
+    api.include_router(system_router.build_router(services.system, request_stop))
+
+    def openapi() -> dict[str, Any]:
+        if api.openapi_schema is None:
+            api.openapi_schema = openapi_document(api, BODY_LIMITS)
+        return api.openapi_schema
+
+    api.openapi = openapi  # type: ignore[method-assign]
+    return api
+
+
+def build_asgi(services: Services, request_stop: Callable[[], None]) -> "ASGIApp":
+    """Return the whole application, as it is served."""
+    api = build_api(services, request_stop)
+    return SecurityMiddleware(BodyLimitMiddleware(api, BODY_LIMITS), services.gate)
+
+
+def offline_openapi() -> dict[str, Any]:
+    """Return the OpenAPI document without a data directory or a running server."""
+    settings = resolve_settings(SessionSettings(), data_dir=Path("unused"))
+    return build_api(build_services(settings), lambda: None).openapi()

@@ -1,0 +1,12 @@
+"""The worker processes that this program can be: ``sidecar worker <name>``."""
+
+from importlib import import_module
+from typing import Final
+
+WORKERS: Final = {"speech": "sidecar.media.whisper_worker"}
+"""Worker name → the module whose ``main()`` serves it."""
+
+
+def run_worker(name: str) -> None:
+    """Serve as the worker *name* until stdin ends; KeyError for an unknown name."""
+    import_module(WORKERS[name]).main()
