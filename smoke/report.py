@@ -46,7 +46,8 @@ class Report:
         self.steps.append(step)
         if not self.quiet:
             mark = "ok  " if ok else "FAIL"
-            print(f"{mark}  {step.seconds:7.2f} s  {name:<34} {detail}", flush=True)
+            text = detail.replace("\n", "\n" + " " * 18)
+            print(f"{mark}  {step.seconds:7.2f} s  {name:<36} {text}", flush=True)
         return ok
 
     @property
