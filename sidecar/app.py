@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi import FastAPI
 
 from host_bridge.protocol import SessionSettings
-
-from sidecar.kernel.body_limit import MEBIBYTE, BodyLimit, BodyLimitMiddleware
+from sidecar.kernel.body_limit import BodyLimit, BodyLimitMiddleware
 from sidecar.kernel.credentials import CredentialStore
 from sidecar.kernel.database import Database
 from sidecar.kernel.errors import ProjectError
@@ -120,7 +119,7 @@ def build_services(settings: Settings) -> Services:
 class _ClosedVault:
     root: Path | None = None
 
-    async def open(self, path: Path) -> None:
+    async def open(self, _path: Path, /) -> None:
         raise ProjectError("VAULT_PATH_INVALID")
 
 

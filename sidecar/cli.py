@@ -14,11 +14,14 @@ from sidecar.workers import WORKERS, run_worker
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="sidecar", description="The local engine of a notes app. A host starts it with `serve`."
+        prog="sidecar",
+        description="The local engine of a notes app. A host starts it with `serve`.",
     )
     parser.add_argument("--version", action="version", version=VERSION)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _add_serve(commands.add_parser("serve", help="serve the API; a host writes one JSON line to stdin"))
+    _add_serve(
+        commands.add_parser("serve", help="serve the API; a host writes one JSON line to stdin")
+    )
     _add_demo(commands.add_parser("demo", help="turn a recording into a note and a document"))
     _add_doctor(commands.add_parser("doctor", help="say what is installed and usable"))
     openapi = commands.add_parser("openapi", help="print the OpenAPI document")
@@ -30,7 +33,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_serve(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1 (default: a free one)")
+    parser.add_argument(
+        "--port", type=int, default=0, help="port on 127.0.0.1 (default: a free one)"
+    )
     parser.add_argument("--data-dir", type=Path, help="app data directory (default: APP_DATA_DIR)")
     _add_models_dir(parser)
     parser.set_defaults(run=_serve)
@@ -47,8 +52,12 @@ def _add_models_dir(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("recording", nargs="?", type=Path, help="an audio or video file of your own")
-    parser.add_argument("--language", help="spoken language, e.g. en or zh; zh takes a bundled lecture")
+    parser.add_argument(
+        "recording", nargs="?", type=Path, help="an audio or video file of your own"
+    )
+    parser.add_argument(
+        "--language", help="spoken language, e.g. en or zh; zh takes a bundled lecture"
+    )
     parser.add_argument("--data-dir", type=Path, help="where the demo keeps its files")
     parser.add_argument("--json", action="store_true", help="print one JSON document at the end")
     _add_models_dir(parser)

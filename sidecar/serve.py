@@ -146,7 +146,9 @@ def _fail(stdout: BinaryIO, failure: StartFailed, lock: InstanceLock | None) -> 
     log.error("serve.fatal", extra={"code": failure.code})
     if lock is not None:
         lock.release()
-    stdout.write(FatalMessage(failure.code, fatal_text(failure.code, **failure.params)).to_line())
+    stdout.write(
+        FatalMessage(failure.code, fatal_text(failure.code, None, **failure.params)).to_line()
+    )
     _leave(FATAL[failure.code].exit_code)
 
 
@@ -206,7 +208,10 @@ class _Running:
             session_token=settings.session_token if settings.made_session_token else None,
             host_token=settings.host_token if settings.made_host_token else None,
         )
-        log.info("serve.ready", extra={"port": port, "version": VERSION, "python": sys.version.split()[0]})
+        log.info(
+            "serve.ready",
+            extra={"port": port, "version": VERSION, "python": sys.version.split()[0]},
+        )
         self.stdout.write(ready.to_line())
 
     def _give_up(self, kill_children: "object") -> None:

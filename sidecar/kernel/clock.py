@@ -20,4 +20,4 @@ def utc_in(seconds: float) -> str:
 
 def parse_utc(text: str) -> datetime:
     """Return the moment that :func:`utc_now` wrote as *text*."""
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return datetime.fromisoformat(text)

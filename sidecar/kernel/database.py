@@ -175,34 +175,27 @@ class Database:
         try:
             connection.execute("BEGIN IMMEDIATE")
             for write in batch:
-                if not write.future.set_running_or_notify_cancel():
-                    continue
-                transaction = Transaction(connection)
-                connection.execute("SAVEPOINT one_write")
-                try:
-                    result = write.run(transaction)
-                except Exception as error:  # noqa: BLE001 - handed to the caller
-                    connection.execute("ROLLBACK TO one_write")
-                    connection.execute("RELEASE one_write")
-                    write.future.set_exception(error)
-                else:
-                    connection.execute("RELEASE one_write")
-                    done.append((write, result))
-                    callbacks.extend(transaction.callbacks)
+                if write.future.set_running_or_notify_cancel():
+                    _run_in_savepoint(connection, write, done, callbacks)
             connection.execute("COMMIT")
         except sqlite3.Error as error:
-            log.error("database.commit_failed", extra={"reason": str(error)})
-            if connection.in_transaction:
-                with contextlib.suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
-            for write in batch:
-                if not write.future.done():
-                    write.future.set_exception(error)
+            self._fail(connection, batch, error)
             return
         if callbacks:
             self._call_on_loop(callbacks)
         for write, result in done:
             write.future.set_result(result)
+
+    def _fail(
+        self, connection: sqlite3.Connection, batch: list[_Write], error: sqlite3.Error
+    ) -> None:
+        log.error("database.commit_failed", extra={"reason": str(error)})
+        if connection.in_transaction:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+        for write in batch:
+            if not write.future.done():
+                write.future.set_exception(error)
 
     def _call_on_loop(self, callbacks: list[Callable[[], None]]) -> None:
         def run_all() -> None:
@@ -225,3 +218,24 @@ class Database:
             connection.close()
         if self._writer is not None:
             await asyncio.to_thread(self._writer.join)
+
+
+def _run_in_savepoint(
+    connection: sqlite3.Connection,
+    write: _Write,
+    done: list[tuple[_Write, Any]],
+    callbacks: list[Callable[[], None]],
+) -> None:
+    """Run one write of a batch; if it fails, only what it did is undone."""
+    transaction = Transaction(connection)
+    connection.execute("SAVEPOINT one_write")
+    try:
+        result = write.run(transaction)
+    except Exception as error:  # noqa: BLE001 - handed to the caller
+        connection.execute("ROLLBACK TO one_write")
+        connection.execute("RELEASE one_write")
+        write.future.set_exception(error)
+    else:
+        connection.execute("RELEASE one_write")
+        done.append((write, result))
+        callbacks.extend(transaction.callbacks)

@@ -15,7 +15,9 @@ class ProjectError(Exception):
     code's message. Raising a code that isn't in the table is a KeyError: a programming mistake.
     """
 
-    def __init__(self, code: str, *, details: dict[str, Any] | None = None, **params: object) -> None:
+    def __init__(
+        self, code: str, *, details: dict[str, Any] | None = None, **params: object
+    ) -> None:
         super().__init__(code)
         self.code = code
         self.status = ERRORS[code].status
@@ -33,7 +35,9 @@ class ProjectError(Exception):
 
     def body(self, locale: Locale | None = None) -> dict[str, Any]:
         """Return the error object of the wire."""
-        return {"error": {"code": self.code, "message": self.message(locale), "details": self.details}}
+        return {
+            "error": {"code": self.code, "message": self.message(locale), "details": self.details}
+        }
 
 
 class ErrorBody(BaseModel):

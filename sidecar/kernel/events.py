@@ -72,7 +72,9 @@ def last_sequence(connection: Readable, resource_id: str) -> int:
     return int(row[0] or 0)
 
 
-def read_events(connection: Readable, resource_id: str, after: int, limit: int) -> list[StoredEvent]:
+def read_events(
+    connection: Readable, resource_id: str, after: int, limit: int
+) -> list[StoredEvent]:
     """Return at most *limit* events of a resource after the sequence *after*, in order."""
     rows = connection.execute(
         "SELECT * FROM events WHERE resource_id = ? AND sequence > ? ORDER BY sequence LIMIT ?",
@@ -126,7 +128,9 @@ class EventLog:
         """Return the sequence of the newest event of a resource, 0 if there is none."""
         return await self._database.read(lambda conn: last_sequence(conn, resource_id))
 
-    async def page(self, resource_id: str, after: int, limit: int) -> tuple[list[StoredEvent], bool]:
+    async def page(
+        self, resource_id: str, after: int, limit: int
+    ) -> tuple[list[StoredEvent], bool]:
         """Return at most *limit* events after *after*, and whether more exist."""
         found = await self._database.read(lambda c: read_events(c, resource_id, after, limit + 1))
         return found[:limit], len(found) > limit

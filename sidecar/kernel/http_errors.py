@@ -64,7 +64,9 @@ def install_error_handlers(app: FastAPI) -> None:
         if not isinstance(project_error, ProjectError):
             project_error = ProjectError(_CODE_OF_STATUS.get(error.status_code, "INTERNAL_ERROR"))
             if error.status_code in (400, 422):
-                project_error.details = {"errors": [{"loc": ["body"], "message": "Malformed body."}]}
+                project_error.details = {
+                    "errors": [{"loc": ["body"], "message": "Malformed body."}]
+                }
         return _response(project_error, dict(error.headers or {}))
 
     @app.exception_handler(DatabaseClosedError)

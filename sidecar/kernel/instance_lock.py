@@ -36,13 +36,15 @@ class InstanceLock:
     def acquire(self) -> None:
         """Take the lock or raise :class:`DataDirectoryInUseError`; an OSError if it can't be made."""
         for _ in range(_ATTEMPTS):
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+            descriptor = os.open(
+                self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600
+            )
             if not _try_lock(descriptor):
                 os.close(descriptor)
                 raise DataDirectoryInUseError
             # Its last holder may have removed the file between our opening and our locking it.
             if _is_at(descriptor, self._path):
-                os.set_inheritable(descriptor, False)  # noqa: FBT003
+                os.set_inheritable(descriptor, False)
                 self._descriptor = descriptor
                 self.write(port=None)
                 return

@@ -87,7 +87,9 @@ def insert(
 
 def get(conn: Readable, kind: str, job_id: str) -> Job | None:
     """Return a job of this kind."""
-    row = conn.execute("SELECT * FROM jobs WHERE job_id = ? AND kind = ?", (job_id, kind)).fetchone()
+    row = conn.execute(
+        "SELECT * FROM jobs WHERE job_id = ? AND kind = ?", (job_id, kind)
+    ).fetchone()
     return _job_of(row) if row else None
 
 
@@ -95,15 +97,13 @@ def page(
     conn: Readable, kind: str, limit: int, offset: int, status: str | None, facet: str | None
 ) -> tuple[list[Job], int]:
     """Return jobs newest first, and how many match."""
-    where, values = "kind = ?", [kind]
-    for column, value in (("status", status), ("facet", facet)):
-        if value is not None:
-            where += f" AND {column} = ?"
-            values.append(value)
-    total = conn.execute(f"SELECT count(*) FROM jobs WHERE {where}", values).fetchone()[0]
+    where = "kind = :kind AND (:status IS NULL OR status = :status) AND (:facet IS NULL OR facet = :facet)"
+    values = {"kind": kind, "status": status, "facet": facet, "limit": limit, "offset": offset}
+    total = conn.execute(f"SELECT count(*) FROM jobs WHERE {where}", values).fetchone()[0]  # noqa: S608
     rows = conn.execute(
-        f"SELECT * FROM jobs WHERE {where} ORDER BY created_at DESC, job_id DESC LIMIT ? OFFSET ?",
-        [*values, limit, offset],
+        f"SELECT * FROM jobs WHERE {where}"  # noqa: S608 - a constant
+        " ORDER BY created_at DESC, job_id DESC LIMIT :limit OFFSET :offset",
+        values,
     )
     return [_job_of(row) for row in rows], total
 
@@ -150,7 +150,8 @@ def mark_running(tx: Transaction, job_id: str) -> Job | None:
 def forget_start(tx: Transaction, job_id: str) -> None:
     """Take back the start that a graceful stop interrupted."""
     tx.execute(
-        "UPDATE jobs SET starts = max(starts - 1, 0) WHERE job_id = ? AND status = 'running'", (job_id,)
+        "UPDATE jobs SET starts = max(starts - 1, 0) WHERE job_id = ? AND status = 'running'",
+        (job_id,),
     )
 
 

@@ -12,6 +12,7 @@ import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from sidecar.kernel import job_store as store
@@ -194,7 +195,12 @@ class JobEngine:
         return job
 
     async def list(
-        self, kind_name: str, query: PageQuery, *, status: str | None = None, facet: str | None = None
+        self,
+        kind_name: str,
+        query: PageQuery,
+        *,
+        status: str | None = None,
+        facet: str | None = None,
     ) -> tuple[list[Job], int]:
         """Return a page of jobs, newest first, and how many match."""
         return await self._database.read(
@@ -220,9 +226,9 @@ class JobEngine:
             self._running[kind_name] += 1
             task = asyncio.create_task(self._run(kind, job_id), name=f"job-{job_id}")
             self._tasks[job_id] = task
-            task.add_done_callback(lambda _, job_id=job_id: self._on_done(kind, job_id))
+            task.add_done_callback(partial(self._on_done, kind, job_id))
 
-    def _on_done(self, kind: JobKind, job_id: str) -> None:
+    def _on_done(self, kind: JobKind, job_id: str, _task: asyncio.Task[None]) -> None:
         self._tasks.pop(job_id, None)
         self._cancelled.discard(job_id)
         self._running[kind.name] -= 1
@@ -261,7 +267,12 @@ class JobEngine:
             await self.write(lambda tx: store.forget_start(tx, job_id))
 
     async def update(
-        self, job_id: str, event: str, data: dict[str, Any], *, progress: dict[str, Any] | None = None
+        self,
+        job_id: str,
+        event: str,
+        data: dict[str, Any],
+        *,
+        progress: dict[str, Any] | None = None,
     ) -> None:
         """Append an event of a job that hasn't ended, and store its progress with it."""
 
@@ -377,4 +388,3 @@ class JobEngine:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=STOP_SECONDS)
-

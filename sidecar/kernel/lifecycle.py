@@ -146,7 +146,8 @@ class Lifecycle:
 
         try:
             host = psutil.Process(pid)
-            while host.is_running() and host.status() != psutil.STATUS_ZOMBIE:
+            # No system tells of the end of a process that isn't a child.
+            while host.is_running() and host.status() != psutil.STATUS_ZOMBIE:  # noqa: ASYNC110
                 await asyncio.sleep(HOST_POLL_SECONDS)
         except psutil.NoSuchProcess:
             pass

@@ -98,7 +98,9 @@ def configure_logging(level: str, logs: Path | None) -> None:
         root.removeHandler(handler)
         handler.close()
     formatter = JsonFormatter()
-    handlers: list[logging.Handler] = [StderrHandler(sys.__stderr__.fileno() if sys.__stderr__ else 2)]
+    handlers: list[logging.Handler] = [
+        StderrHandler(sys.__stderr__.fileno() if sys.__stderr__ else 2)
+    ]
     if logs is not None:
         handlers.append(
             logging.handlers.RotatingFileHandler(

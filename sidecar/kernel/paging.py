@@ -13,9 +13,6 @@ def empty_as_absent(value: object) -> object:
     return None if value == "" else value
 
 
-
-
-
 def _limit_or_default(value: object) -> object:
     return DEFAULT_LIMIT if value in ("", None) else value
 

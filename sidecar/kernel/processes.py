@@ -23,7 +23,15 @@ if TYPE_CHECKING:
 LINE_LIMIT: Final = 16 * 1024 * 1024
 TERMINATE_GRACE_SECONDS: Final = 1.5
 
-_DROPPED_PREFIXES: Final = ("_PYI_", "_MEI", "FONTCONFIG_", "PYTHON", "APP_", "SIDECAR_", "NOTESAGENT_")
+_DROPPED_PREFIXES: Final = (
+    "_PYI_",
+    "_MEI",
+    "FONTCONFIG_",
+    "PYTHON",
+    "APP_",
+    "SIDECAR_",
+    "NOTESAGENT_",
+)
 _DROPPED: Final = frozenset({"MPLCONFIGDIR", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__"})
 _SECRET_WORDS: Final = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
 _LIBRARY_PATHS: Final = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LIBPATH")
@@ -131,7 +139,9 @@ def kill_tree(pid: int) -> None:
     _signal_all(processes, kill=True)
 
 
-async def end_tree(process: asyncio.subprocess.Process, *, grace: float = TERMINATE_GRACE_SECONDS) -> None:
+async def end_tree(
+    process: asyncio.subprocess.Process, *, grace: float = TERMINATE_GRACE_SECONDS
+) -> None:
     """End a child and its descendants: ask first, and kill what is left after *grace* seconds."""
     tree = await asyncio.to_thread(_tree, process.pid)
     if process.returncode is None and grace > 0:
@@ -173,9 +183,11 @@ def _put_into_job_object(pid: int) -> None:
         # 0x2000 is JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE.
         information = (ctypes.c_byte * 144)()
         ctypes.cast(ctypes.addressof(information) + 16, ctypes.POINTER(ctypes.c_uint32))[0] = 0x2000
-        kernel32.SetInformationJobObject(ctypes.c_void_p(_job_object), 9, information, len(information))
+        kernel32.SetInformationJobObject(
+            ctypes.c_void_p(_job_object), 9, information, len(information)
+        )
     # PROCESS_SET_QUOTA | PROCESS_TERMINATE
-    handle = kernel32.OpenProcess(0x0101, False, pid)  # noqa: FBT003
+    handle = kernel32.OpenProcess(0x0101, False, pid)
     if handle:
         kernel32.AssignProcessToJobObject(ctypes.c_void_p(_job_object), ctypes.c_void_p(handle))
         kernel32.CloseHandle(ctypes.c_void_p(handle))

@@ -93,7 +93,9 @@ class SecurityGate:
             # An invalid header isn't made good by a cookie.
             scheme, _, token = authorization.partition(" ")
             return self.access_of_token(token) if scheme == "Bearer" and token else None
-        if hmac.compare_digest(request.cookie(self.cookie_name).encode(), self.cookie_value.encode()):
+        if hmac.compare_digest(
+            request.cookie(self.cookie_name).encode(), self.cookie_value.encode()
+        ):
             return "session"
         ticket = request.query(TICKET_PARAMETER)
         if ticket is not None and self.tickets.opens(ticket, request.method, request.path):
@@ -135,7 +137,7 @@ def required_access(path: str) -> Access:
     """Return what a path needs."""
     if path == "/health":
         return "open"
-    if path == SHUTDOWN_PATH or path == "/host" or path.startswith("/host/"):
+    if path in (SHUTDOWN_PATH, "/host") or path.startswith("/host/"):
         return "host"
     return "session"
 
@@ -220,12 +222,17 @@ def _keep_encoded_slashes(scope: "Scope") -> None:
     raw: bytes = scope.get("raw_path") or b""
     if b"%2f" in raw.lower():
         segments = raw.split(b"?", 1)[0].decode("latin-1").split("/")
-        scope["path"] = "/".join(unquote(segment).replace("/", ENCODED_SLASH) for segment in segments)
+        scope["path"] = "/".join(
+            unquote(segment).replace("/", ENCODED_SLASH) for segment in segments
+        )
 
 
 def _with_headers(send: "Send", origin: str | None) -> "Send":
     """Add to every response what a cross-origin page needs to read it, and what keeps it safe."""
-    extra: list[tuple[bytes, bytes]] = [(b"x-content-type-options", b"nosniff"), (b"vary", b"Origin")]
+    extra: list[tuple[bytes, bytes]] = [
+        (b"x-content-type-options", b"nosniff"),
+        (b"vary", b"Origin"),
+    ]
     if origin is not None:
         extra += [
             (b"access-control-allow-origin", origin.encode("latin-1")),

@@ -26,7 +26,9 @@ class Tickets:
         """Return a ticket for *path*, good for :data:`TICKET_SECONDS`."""
         now = time.monotonic()
         if len(self._tickets) >= _MAXIMUM:
-            self._tickets = {name: kept for name, kept in self._tickets.items() if kept.expires > now}
+            self._tickets = {
+                name: kept for name, kept in self._tickets.items() if kept.expires > now
+            }
         while len(self._tickets) >= _MAXIMUM:
             del self._tickets[next(iter(self._tickets))]
         name = secrets.token_urlsafe(32)

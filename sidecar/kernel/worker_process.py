@@ -90,12 +90,17 @@ class WorkerServer:
         except WorkCancelled:
             answer = {"type": "error", "id": request["id"], "code": "JOB_CANCELLED"}
         except WorkFailed as failure:
-            answer = {"type": "error", "id": request["id"], "code": failure.code, "params": failure.params}
+            answer = {
+                "type": "error",
+                "id": request["id"],
+                "code": failure.code,
+                "params": failure.params,
+            }
         except MemoryError:
             # Nothing can be trusted after this; the server sees a crash and starts a new worker.
             os._exit(70)
         except Exception as error:  # noqa: BLE001 - anything else that a library raises is this code
-            print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            sys.stderr.write(f"{type(error).__name__}: {error}\n")
             answer = {"type": "error", "id": request["id"], "code": "INTERNAL_ERROR"}
         finally:
             over.set()

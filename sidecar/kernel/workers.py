@@ -130,7 +130,9 @@ class Worker:
         """The process id of the child, None while there is none."""
         return self._child.process.pid if self._child is not None and self._child.alive else None
 
-    async def request(self, method: str, params: dict[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
+    async def request(
+        self, method: str, params: dict[str, Any]
+    ) -> AsyncGenerator[dict[str, Any], None]:
         """Run *method* and yield its messages: ``progress`` ones, then one ``result``.
 
         Raises the project error that the worker answers, ``WORKER_CRASHED`` if it dies, or
@@ -157,7 +159,9 @@ class Worker:
                     await asyncio.shield(self._cancel(child, request_id))
                 self._rest()
 
-    async def _messages(self, child: _Process, request_id: int) -> AsyncGenerator[dict[str, Any], None]:
+    async def _messages(
+        self, child: _Process, request_id: int
+    ) -> AsyncGenerator[dict[str, Any], None]:
         while True:
             try:
                 message = await asyncio.wait_for(child.messages.get(), self.spec.silence_seconds)
@@ -188,7 +192,9 @@ class Worker:
             try:
                 process = await spawn(command, environment=environment)
             except OSError as error:
-                log.error("worker.start_failed", extra={"worker": self.spec.name, "reason": str(error)})
+                log.error(
+                    "worker.start_failed", extra={"worker": self.spec.name, "reason": str(error)}
+                )
                 raise ProjectError("WORKER_CRASHED") from error
             self._child = _Process(process, self.spec)
             log.info("worker.started", extra={"worker": self.spec.name, "worker_pid": process.pid})

@@ -43,9 +43,12 @@ def docs_page(document: dict[str, Any]) -> str:
 
 
 def _operation(path: str, method: str, operation: dict[str, Any]) -> str:
+    heading = (
+        f"<span class=verb>{method.upper()}</span><code>{escape(path)}</code> "
+        f"{escape(operation.get('summary', ''))}"
+    )
     lines = [
-        f"<details><summary><span class=verb>{method.upper()}</span><code>{escape(path)}</code> "
-        f"{escape(operation.get('summary', ''))}</summary>",
+        f"<details><summary>{heading}</summary>",
         f"<p>{escape(operation.get('description', ''))}</p>",
     ]
     for parameter in operation.get("parameters", []):

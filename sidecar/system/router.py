@@ -43,7 +43,9 @@ def build_router(service: SystemService, request_stop: Callable[[], None]) -> AP
         """Answers 200 also when something is wrong; the body says what."""
         return await service.health()
 
-    @router.post("/api/system/shutdown", status_code=202, summary="Stop the server", tags=["system"])
+    @router.post(
+        "/api/system/shutdown", status_code=202, summary="Stop the server", tags=["system"]
+    )
     async def shutdown() -> OperationResponse:
         """Needs the host token. The stop begins after this answer and takes 10 s at the most."""
         request_stop()
@@ -54,7 +56,9 @@ def build_router(service: SystemService, request_stop: Callable[[], None]) -> AP
         status_code=201,
         summary="Make an address for an element of a page",
         tags=["system"],
-        responses=error_responses("ATTACHMENT_NOT_FOUND", "EXPORT_JOB_NOT_FOUND", "RESOURCE_NOT_FOUND"),
+        responses=error_responses(
+            "ATTACHMENT_NOT_FOUND", "EXPORT_JOB_NOT_FOUND", "RESOURCE_NOT_FOUND"
+        ),
     )
     async def create_ticket(request: TicketRequest) -> Ticket:
         """For audio, images and downloads, which can't send a header.

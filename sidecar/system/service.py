@@ -47,7 +47,7 @@ class Vault(Protocol):
         """The open vault's folder."""
         ...
 
-    async def open(self, path: Path) -> None:
+    async def open(self, path: Path, /) -> None:
         """Make *path* the current vault, or raise ``VAULT_PATH_INVALID``."""
         ...
 
@@ -79,7 +79,9 @@ class SystemService:
         self._vault = vault
         self._capabilities = capabilities
         self._health_checks = health_checks
-        self._ticket_paths = [(re.compile(pattern), check) for pattern, check in ticket_paths.items()]
+        self._ticket_paths = [
+            (re.compile(pattern), check) for pattern, check in ticket_paths.items()
+        ]
         self._started_at = utc_now()
         self.packages = PackageHandles()
 
@@ -119,7 +121,9 @@ class SystemService:
     async def _database_health(self) -> SubsystemHealth:
         paths = self._settings.paths
         try:
-            await self._database.read(lambda conn: conn.execute("SELECT 1 FROM settings").fetchone())
+            await self._database.read(
+                lambda conn: conn.execute("SELECT 1 FROM settings").fetchone()
+            )
         except sqlite3.Error:
             return degraded("DATABASE_UNAVAILABLE")
         writable = await asyncio.to_thread(
@@ -165,7 +169,9 @@ class SystemService:
                 )
         raise ProjectError(
             "VALIDATION_ERROR",
-            details={"errors": [{"loc": ["body", "path"], "message": "No ticket opens this path."}]},
+            details={
+                "errors": [{"loc": ["body", "path"], "message": "No ticket opens this path."}]
+            },
         )
 
 
@@ -194,5 +200,8 @@ def _directory_state(path: Path | None) -> DirectoryState:
     except OSError:
         free = None
     return DirectoryState(
-        configured=True, exists=exists, writable=exists and os.access(path, os.W_OK), free_bytes=free
+        configured=True,
+        exists=exists,
+        writable=exists and os.access(path, os.W_OK),
+        free_bytes=free,
     )

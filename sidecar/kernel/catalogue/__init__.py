@@ -139,7 +139,11 @@ def localise(value: Any, locale: Locale | None = None) -> Any:
         value = value.to_json()
     if isinstance(value, Mapping):
         stored = _stored_text(value, locale)
-        return stored if stored is not None else {key: localise(item, locale) for key, item in value.items()}
+        return (
+            stored
+            if stored is not None
+            else {key: localise(item, locale) for key, item in value.items()}
+        )
     if isinstance(value, list | tuple):
         return [localise(item, locale) for item in value]
     return value

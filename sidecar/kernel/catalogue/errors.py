@@ -37,4 +37,6 @@ ERROR_GROUPS: Final[dict[str, dict[str, ErrorSpec]]] = {
     "themes": output.THEMES,
 }
 
-ERRORS: Final[dict[str, ErrorSpec]] = {code: spec for group in ERROR_GROUPS.values() for code, spec in group.items()}
+ERRORS: Final[dict[str, ErrorSpec]] = {
+    code: spec for group in ERROR_GROUPS.values() for code, spec in group.items()
+}

@@ -65,7 +65,7 @@ def current_locale() -> Locale:
 
 def set_default_locale(locale: Locale) -> None:
     """Sets the language of everything that no request chose one for."""
-    global _default
+    global _default  # noqa: PLW0603 - one default for the process
     _default = locale
 
 

@@ -39,7 +39,9 @@ PHASES: Final[dict[str, Text]] = {
     "phase.checking": Text("Checking this computer", "正在检查电脑环境"),
     "phase.creating_environment": Text("Setting up the runtime", "正在创建运行环境"),
     "phase.installing": Text("Installing", "正在安装"),
-    "phase.evaluating": Text("Evaluating the cases[ ({current} of {total})]", "正在评测样本[（{current}/{total}）]"),
+    "phase.evaluating": Text(
+        "Evaluating the cases[ ({current} of {total})]", "正在评测样本[（{current}/{total}）]"
+    ),
     "phase.reporting": Text("Writing the report", "正在生成报告"),
     "phase.calling_model": Text("Waiting for the model", "正在等待模型回答"),
     "phase.calling_tool": Text("Using a tool", "正在使用工具"),
@@ -52,7 +54,9 @@ OPERATIONS: Final[dict[str, Text]] = {
         "Cancelling has been requested. The task's state shows when it has stopped.",
         "已请求取消，任务停止后会显示最终状态。",
     ),
-    "operation.shutdown_requested": Text("The app's service is shutting down.", "后台服务正在退出。"),
+    "operation.shutdown_requested": Text(
+        "The app's service is shutting down.", "后台服务正在退出。"
+    ),
     "operation.restart_requested": Text("The restart has been requested.", "已请求重启。"),
     "operation.rebuild_requested": Text("The index is being rebuilt.", "正在重建索引。"),
     "operation.install_requested": Text("The installation has been started.", "已开始安装。"),
@@ -165,9 +169,15 @@ CONTEXT: Final[dict[str, Text]] = {
         "The conversation is long, so its oldest messages were left out of this request.",
         "对话较长，本次没有把最早的消息发给模型。",
     ),
-    "context.attachment_reading": Text("Reading the attachment[ “{name}”]", "正在读取附件[“{name}”]"),
-    "context.attachment_transcribing": Text("Transcribing the attachment[ “{name}”]", "正在转写附件[“{name}”]"),
-    "context.attachment_ready": Text("The attachment[ “{name}”] has been read.", "附件[“{name}”]已读取。"),
+    "context.attachment_reading": Text(
+        "Reading the attachment[ “{name}”]", "正在读取附件[“{name}”]"
+    ),
+    "context.attachment_transcribing": Text(
+        "Transcribing the attachment[ “{name}”]", "正在转写附件[“{name}”]"
+    ),
+    "context.attachment_ready": Text(
+        "The attachment[ “{name}”] has been read.", "附件[“{name}”]已读取。"
+    ),
     "context.attachment_truncated": Text(
         "The attachment[ “{name}”] is long; only its first part was used.",
         "附件[“{name}”]较长，只使用了前面的部分。",
