@@ -10,6 +10,7 @@ HTTP_MODULES = (
     "sidecar.app",
     "sidecar.kernel.body_limit",
     "sidecar.kernel.http_errors",
+    "sidecar.kernel.http_server",
     "sidecar.kernel.openapi",
     "sidecar.kernel.security",
     "sidecar.kernel.sse",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from sidecar.kernel.catalogue.demo_messages import DEMO
 from sidecar.kernel.catalogue.entries import Text
 
 PHASES: Final[dict[str, Text]] = {
@@ -219,4 +220,11 @@ SUGGESTIONS: Final[dict[str, Text]] = {
     ),
 }
 
-MESSAGES: Final[dict[str, Text]] = {**PHASES, **OPERATIONS, **WARNINGS, **CONTEXT, **SUGGESTIONS}
+MESSAGES: Final[dict[str, Text]] = {
+    **DEMO,
+    **PHASES,
+    **OPERATIONS,
+    **WARNINGS,
+    **CONTEXT,
+    **SUGGESTIONS,
+}
