@@ -55,6 +55,7 @@ class Services:
 
     async def start(self) -> None:
         """Open what is needed before the first request is answered."""
+        self.settings.paths.empty_temporary()
         self.database.open()
 
     async def start_background(self) -> None:

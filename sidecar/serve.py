@@ -6,7 +6,8 @@ import os
 import socket
 import sys
 import threading
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, NoReturn
 
@@ -70,7 +71,14 @@ def serve(options: ServeOptions) -> NoReturn:
         log.exception("serve.start_failed")
         _fail(stdout, StartFailed("START_FAILED"), lock)
     running = _Running(settings, listener, lock, lines, stdout)
-    asyncio.run(running.run())
+    try:
+        asyncio.run(running.run())
+    except Exception:
+        log.exception("serve.failed")
+        if not running.told_ready:
+            _fail(stdout, StartFailed("START_FAILED"), lock)
+        lock.release()
+        _leave(1)
     _leave(0)
 
 
@@ -165,7 +173,7 @@ class _Running:
     lock: InstanceLock
     lines: StdinLines
     stdout: BinaryIO
-    _background: set[asyncio.Task[None]] = field(default_factory=set)
+    told_ready: bool = False
 
     async def run(self) -> None:
         from sidecar.app import build_asgi, build_services  # noqa: PLC0415 - imported by now
@@ -184,7 +192,10 @@ class _Running:
         if self.settings.host_pid is not None:
             lifecycle.watch_host(self.settings.host_pid)
         background = asyncio.create_task(services.start_background(), name="start-background")
-        await lifecycle.stop_requested.wait()
+        background.add_done_callback(_log_failure)
+        stop = asyncio.create_task(lifecycle.stop_requested.wait(), name="stop-requested")
+        # A server that ends by itself has failed; what it raised comes out below.
+        await asyncio.wait({stop, serving}, return_when=asyncio.FIRST_COMPLETED)
 
         watchdog = threading.Timer(WATCHDOG_SECONDS, self._give_up, [services.workers.kill_all])
         watchdog.daemon = True
@@ -212,11 +223,16 @@ class _Running:
             "serve.ready",
             extra={"port": port, "version": VERSION, "python": sys.version.split()[0]},
         )
+        self.told_ready = True
         self.stdout.write(ready.to_line())
 
-    def _give_up(self, kill_children: "object") -> None:
+    def _give_up(self, kill_children: Callable[[], None]) -> None:
         log.error("serve.stop_took_too_long")
-        if callable(kill_children):
-            kill_children()
+        kill_children()
         self.lock.release()
         _leave(0)
+
+
+def _log_failure(task: "asyncio.Task[None]") -> None:
+    if not task.cancelled() and task.exception() is not None:
+        log.error("serve.background_failed", exc_info=task.exception())

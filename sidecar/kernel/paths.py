@@ -1,6 +1,7 @@
 """Where the program keeps its own files."""
 
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -78,6 +79,14 @@ class DataPaths:
             probe.unlink()
         except OSError as error:
             raise DataDirectoryUnusableError from error
+
+    def empty_temporary(self) -> None:
+        """Remove what an earlier run left half-written. Only for the holder of the lock."""
+        for entry in self.temporary.iterdir():
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                entry.unlink(missing_ok=True)
 
 
 def default_data_dir() -> Path:
