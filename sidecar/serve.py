@@ -72,7 +72,8 @@ def serve(options: ServeOptions) -> NoReturn:
         _fail(stdout, StartFailed("START_FAILED"), lock)
     running = _Running(settings, listener, lock, lines, stdout)
     try:
-        asyncio.run(running.run())
+        # Not asyncio.run(): its end waits for threads, and a blocked one must not hold the process.
+        asyncio.Runner().run(running.run())
     except Exception:
         log.exception("serve.failed")
         if not running.told_ready:
