@@ -1,0 +1,111 @@
+"""The Markdown dialect, in a parser that hostile text can't keep busy and that can be stopped.
+
+Two things differ from the parser's own behaviour. Blocks nested deeper than ``MAX_NESTING`` are kept
+as source instead of being dropped. And a paragraph whose brackets would take quadratic time is kept
+as plain text once its steps are used up.
+"""
+
+from typing import Any, Final
+
+from markdown_it import MarkdownIt
+from markdown_it.parser_block import ParserBlock
+from markdown_it.parser_inline import ParserInline
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from mdit_py_plugins.footnote import footnote_plugin
+from mdit_py_plugins.front_matter import front_matter_plugin
+
+from sidecar.export.cancellation import StopSignal
+
+MAX_NESTING: Final = 50
+STEPS_PER_CHARACTER: Final = 12
+STEPS_AT_LEAST: Final = 20_000
+
+# Keys of the parser's environment: the lines of blocks that were kept as source.
+TOO_DEEP: Final = "too_deep"
+TOO_TANGLED: Final = "too_tangled"
+
+
+class _TooTangled(Exception):
+    """The steps of a paragraph are used up."""
+
+
+class _BoundedBlock(ParserBlock):
+    def __init__(self, stop: StopSignal) -> None:
+        super().__init__()
+        self._stop = stop
+
+    def tokenize(self, state: StateBlock, startLine: int, endLine: int) -> None:  # noqa: N803
+        self._stop.check()
+        if state.level < MAX_NESTING:
+            super().tokenize(state, startLine, endLine)
+            return
+        line = startLine
+        while line < endLine and (state.isEmpty(line) or state.sCount[line] >= state.blkIndent):
+            line += 1
+        state.line = max(line, startLine + 1)
+        token = state.push("fence", "code", 0)
+        token.map = [startLine, state.line]
+        token.content = state.getLines(startLine, state.line, state.blkIndent, True)
+        state.env.setdefault(TOO_DEEP, []).append(startLine)
+
+
+class _BoundedInline(ParserInline):
+    def __init__(self, stop: StopSignal) -> None:
+        super().__init__()
+        self._stop = stop
+        self._steps_left = 0
+
+    def begin(self, characters: int) -> None:
+        """Grant the steps of one paragraph."""
+        self._steps_left = max(STEPS_AT_LEAST, STEPS_PER_CHARACTER * characters)
+
+    def skipToken(self, state: StateInline) -> None:  # noqa: N802
+        self._steps_left -= 1
+        if self._steps_left < 0:
+            raise _TooTangled
+        if self._steps_left % 1024 == 0:
+            self._stop.check()
+        super().skipToken(state)
+
+
+def _inline_rule(inline: _BoundedInline, stop: StopSignal) -> Any:
+    def parse_paragraphs(state: StateCore) -> None:
+        for token in state.tokens:
+            if token.type != "inline":
+                continue
+            stop.check()
+            token.children = []
+            inline.begin(len(token.content))
+            try:
+                state.md.inline.parse(token.content, state.md, state.env, token.children)
+            except (_TooTangled, RecursionError):
+                token.children = [Token("text", "", 0, content=token.content)]
+                state.env.setdefault(TOO_TANGLED, []).append((token.map or [0])[0])
+
+    return parse_paragraphs
+
+
+def _any_address(url: str) -> bool:  # noqa: ARG001 - called with a name
+    return True
+
+
+def make_parser(stop: StopSignal) -> MarkdownIt:
+    """Return a parser for CommonMark with tables, strikethrough, footnotes, formulas and front matter.
+
+    Any address is let through as a link or picture; exporters decide what they keep of it.
+    """
+    parser = MarkdownIt("commonmark")
+    inline = _BoundedInline(stop)
+    parser.inline, parser.block = inline, _BoundedBlock(stop)
+    parser.configure("commonmark", {"maxNesting": MAX_NESTING * 2})
+    parser.enable(["table", "strikethrough"])
+    parser.use(dollarmath_plugin, allow_space=False, allow_digits=False, double_inline=True)
+    parser.use(footnote_plugin)
+    parser.use(front_matter_plugin)
+    parser.core.ruler.at("inline", _inline_rule(inline, stop))
+    parser.validateLink = _any_address  # type: ignore[method-assign]
+    return parser

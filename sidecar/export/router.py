@@ -1,0 +1,135 @@
+"""HTTP operations of exports."""
+
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import FileResponse
+
+from sidecar.export.filenames import content_disposition
+from sidecar.export.schemas import (
+    ExportFile,
+    ExportJob,
+    ExportJobListResponse,
+    ExportListQuery,
+    ExportRequest,
+    JobProgress,
+)
+from sidecar.export.service import ExportService
+from sidecar.kernel.catalogue import localise, text
+from sidecar.kernel.errors import error_responses
+from sidecar.kernel.job_store import Job
+from sidecar.kernel.paging import page_of
+from sidecar.system.schemas import OperationResponse
+
+TAG: Final = "exports"
+
+# An exported document is a file to keep; should a browser show it, it is nobody's page.
+_FILE_HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "sandbox",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+def build_router(service: ExportService) -> APIRouter:
+    """Return the operations under ``/api/exports``."""
+    router = APIRouter(prefix="/api/exports", tags=[TAG])
+
+    @router.post(
+        "",
+        status_code=202,
+        summary="Export a note or a text",
+        description=(
+            "Queues an export and answers at once. The document is read when the job's turn comes.\n\n"
+            "Formats that this installation can't make, and `assets` as long as it can't place them, "
+            "get 501 `CAPABILITY_NOT_AVAILABLE`, and no job is created; `details.available` lists the "
+            "formats that it makes. At present it makes `html`, without `assets`: diagrams, function "
+            "plots and formulas keep their source, and the job's warnings say so.\n\n"
+            "Pictures are taken from the vault alone (PNG, JPEG, WebP); nothing is fetched."
+        ),
+        responses=error_responses(
+            "EXPORT_SOURCE_NOT_FOUND",
+            "EXPORT_OPTIONS_INVALID",
+            "CAPABILITY_NOT_AVAILABLE",
+            "VAULT_NOT_OPEN",
+            "VAULT_UNAVAILABLE",
+        ),
+    )
+    async def create_export(request: ExportRequest) -> ExportJob:
+        return _job(service, await service.create(request))
+
+    @router.get(
+        "",
+        summary="List exports",
+        description="Exports with the newest first. An empty query value counts as absent.",
+    )
+    async def list_exports(query: Annotated[ExportListQuery, Query()]) -> ExportJobListResponse:
+        jobs, total = await service.list(query)
+        return ExportJobListResponse(
+            items=[_job(service, job) for job in jobs], page=page_of(total, query)
+        )
+
+    @router.get(
+        "/{job_id}",
+        summary="Read an export",
+        description=(
+            "The export as it is now. A failed one has `error_code` EXPORT_SOURCE_NOT_FOUND, "
+            "EXPORT_OUTPUT_TOO_LARGE, EXPORT_UNSUPPORTED_CONTENT, EXPORT_RENDER_FAILED or JOB_INTERRUPTED."
+        ),
+        responses=error_responses("EXPORT_JOB_NOT_FOUND"),
+    )
+    async def get_export(job_id: str) -> ExportJob:
+        return _job(service, await service.get(job_id))
+
+    @router.post(
+        "/{job_id}/cancel",
+        status_code=202,
+        summary="Cancel an export",
+        description="Records the request; the export's state tells when it has stopped.",
+        responses=error_responses("EXPORT_JOB_NOT_FOUND", "JOB_ALREADY_FINISHED"),
+    )
+    async def cancel_export(job_id: str) -> OperationResponse:
+        await service.cancel(job_id)
+        return OperationResponse(status="accepted", message=text("operation.cancel_requested"))
+
+    @router.get(
+        "/{job_id}/file",
+        summary="Download an exported file",
+        description=(
+            "The file of a completed export, until its `expires_at`. 404 as long as there is none, and for "
+            "exports that failed or were cancelled."
+        ),
+        response_class=Response,
+        responses={
+            200: {
+                "description": "The file, as an attachment.",
+                "content": {"text/html": {"schema": {"type": "string", "format": "binary"}}},
+            },
+            **error_responses("EXPORT_JOB_NOT_FOUND", "EXPORT_FILE_EXPIRED"),
+        },
+    )
+    async def download_export(job_id: str) -> FileResponse:
+        artefact = await service.download(job_id)
+        disposition = {"Content-Disposition": content_disposition(artefact.file_name)}
+        return FileResponse(
+            artefact.path, media_type=artefact.mime_type, headers=_FILE_HEADERS | disposition
+        )
+
+    return router
+
+
+def _job(service: ExportService, job: Job) -> ExportJob:
+    artefact, error = service.artefact(job), job.error
+    return ExportJob(
+        job_id=job.job_id,
+        status=job.status,
+        format=job.request["format"],
+        progress=JobProgress.model_validate(localise(job.progress)) if job.progress else None,
+        file=ExportFile.model_validate(artefact, from_attributes=True) if artefact else None,
+        warnings=localise(job.result["warnings"]) if job.result else [],
+        error=error.message() if error else None,
+        error_code=job.error_code,
+        created_at=job.created_at,
+        started_at=job.started_at,
+        completed_at=job.completed_at,
+    )

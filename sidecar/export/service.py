@@ -1,0 +1,282 @@
+"""Exports: a note or a text becomes a file that can be downloaded for a day."""
+
+import asyncio
+import contextlib
+import functools
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from sidecar.export import store
+from sidecar.export.artefacts import Artefact, Artefacts
+from sidecar.export.cancellation import StopSignal, in_thread
+from sidecar.export.document import Document, Metadata
+from sidecar.export.exporter import DocumentExporter, ExportLimits, Workplace
+from sidecar.export.filenames import file_name
+from sidecar.export.images import VaultPictures
+from sidecar.export.output import put_in_place
+from sidecar.export.schemas import ExportListQuery, ExportOptions, ExportRequest, NoteSource
+from sidecar.kernel.database import Database, Transaction
+from sidecar.kernel.errors import ProjectError
+from sidecar.kernel.job_store import Job
+from sidecar.kernel.jobs import JobContext, JobEngine, JobKind, JobOutcome
+from sidecar.kernel.logging import get_logger
+from sidecar.kernel.paths import DataPaths
+
+log = get_logger(__name__)
+
+KIND: Final = "export"
+SWEEP_SECONDS: Final = 3600.0
+MEBIBYTE: Final = 1024 * 1024
+
+# What can be made here. A format that the contract knows and that isn't among these is refused.
+MIME_TYPES: Final = {"html": "text/html"}
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSettings:
+    """How exports are made and kept. Sizes are in bytes."""
+
+    output_bytes: int = 64 * MEBIBYTE
+    resources: int = 64
+    picture_bytes: int = 2_000_000
+    keep_seconds: float = 24 * 3600.0
+    concurrency: int = 2
+
+    def limits(self) -> ExportLimits:
+        """Return the budgets of the formats that have some."""
+        return ExportLimits(self.output_bytes, self.resources, self.picture_bytes)
+
+
+class ExportedNote(Protocol):
+    """What an export needs of a note."""
+
+    @property
+    def title(self) -> str: ...  # noqa: D102
+    @property
+    def content(self) -> str: ...  # noqa: D102
+    @property
+    def folder(self) -> str: ...  # noqa: D102
+    @property
+    def tags(self) -> list[str]: ...  # noqa: D102
+    @property
+    def created_at(self) -> str: ...  # noqa: D102
+    @property
+    def updated_at(self) -> str: ...  # noqa: D102
+
+
+class Vault(Protocol):
+    """What an export needs of the vault."""
+
+    @property
+    def root(self) -> Path | None:
+        """The folder of the open vault."""
+        ...
+
+    async def get_note(self, note_id: str) -> ExportedNote:
+        """Return a note with its content, or raise ``RESOURCE_NOT_FOUND``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    markdown: str
+    folder: str
+    title: str | None = None
+    metadata: Metadata | None = None
+    is_note: bool = field(default=False)
+
+
+class ExportService:
+    """Creates exports, makes them one after the other, and keeps the files until they expire."""
+
+    def __init__(
+        self,
+        database: Database,
+        jobs: JobEngine,
+        vault: Vault,
+        paths: DataPaths,
+        settings: ExportSettings | None = None,
+    ) -> None:
+        self._database = database
+        self._jobs = jobs
+        self._vault = vault
+        self._paths = paths
+        self._settings = settings or ExportSettings()
+        self._artefacts = Artefacts(paths.exports)
+        self._sweeping: asyncio.Task[None] | None = None
+        jobs.register(
+            JobKind(
+                name=KIND,
+                id_prefix="export",
+                run=self._run,
+                failure_code="EXPORT_RENDER_FAILED",
+                cancelled_code="EXPORT_CANCELLED",
+                not_found_code="EXPORT_JOB_NOT_FOUND",
+                concurrency=self._settings.concurrency,
+                on_end=self._on_end,
+            )
+        )
+
+    async def start(self) -> None:
+        """Begin to remove files that have expired, now and then every hour."""
+        self._sweeping = asyncio.create_task(self._sweep_for_ever(), name="export-sweep")
+
+    async def close(self) -> None:
+        """Stop removing files."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._sweeping
+
+    # -- requests ------------------------------------------------------------------------------
+
+    async def create(self, request: ExportRequest) -> Job:
+        """Queue an export.
+
+        Raises ``CAPABILITY_NOT_AVAILABLE`` for what can't be made here, ``EXPORT_SOURCE_NOT_FOUND``.
+        """
+        if request.format not in MIME_TYPES:
+            raise ProjectError(
+                "CAPABILITY_NOT_AVAILABLE",
+                details={"format": request.format, "available": list(MIME_TYPES)},
+            )
+        if request.assets:
+            # Better no document than one whose pictures are silently left out.
+            raise ProjectError("CAPABILITY_NOT_AVAILABLE", details={"member": "assets"})
+        if isinstance(request.source, NoteSource):
+            await self._note(request.source.note_id)
+        source = request.source.model_dump()
+        asked = request.model_dump(include={"format", "options", "title"})
+
+        def insert(tx: Transaction) -> Job:
+            job = self._jobs.create(tx, KIND, asked, facet=request.format)
+            store.put_source(tx, job.job_id, source)
+            return job
+
+        return await self._database.write(insert)
+
+    async def get(self, job_id: str) -> Job:
+        """Return an export, or raise ``EXPORT_JOB_NOT_FOUND``."""
+        return await self._jobs.get(KIND, job_id)
+
+    async def list(self, query: ExportListQuery) -> tuple[list[Job], int]:
+        """Return a page of exports, newest first, and how many match."""
+        return await self._jobs.list(KIND, query, status=query.status, facet=query.format)
+
+    async def cancel(self, job_id: str) -> None:
+        """Record that an export is to be cancelled; its job tells when it is."""
+        await self._jobs.cancel(KIND, job_id)
+
+    def artefact(self, job: Job) -> Artefact | None:
+        """Return what is known of the file of a completed export; the file itself may be gone."""
+        return self._artefacts.of(job)
+
+    async def download(self, job_id: str) -> Artefact:
+        """Return the file of a completed export.
+
+        Raises ``EXPORT_JOB_NOT_FOUND`` while there is none, ``EXPORT_FILE_EXPIRED`` once it is gone.
+        """
+        artefact = self._artefacts.of(await self.get(job_id))
+        if artefact is None:
+            raise ProjectError("EXPORT_JOB_NOT_FOUND")
+        if artefact.has_expired or not await asyncio.to_thread(artefact.path.is_file):
+            raise ProjectError("EXPORT_FILE_EXPIRED", details={"expires_at": artefact.expires_at})
+        return artefact
+
+    # -- the work ------------------------------------------------------------------------------
+
+    async def _run(self, context: JobContext) -> JobOutcome:
+        from sidecar.export.markdown import parse_markdown  # noqa: PLC0415 - heavy
+
+        job, stop = context.job, StopSignal()
+        options = ExportOptions.model_validate(job.request["options"])
+        source = await self._source(job.job_id)
+        await context.progress("parsing")
+        document: Document = await in_thread(stop, parse_markdown, source.markdown, stop)
+        given = (job.request["title"] or "").strip() or source.title
+        document.title = given or document.first_heading()
+        document.metadata = source.metadata
+
+        await context.progress("rendering", 0, len(document.root.children))
+        settings = self._settings
+        exporter = self._exporter(
+            Workplace(
+                output=self._paths.temporary / f"{job.job_id}.{job.request['format']}",
+                pictures=VaultPictures(self._vault.root, source.folder, settings.picture_bytes),
+                limits=settings.limits(),
+                stop=stop,
+                progress=functools.partial(context.progress, "rendering"),
+                name_pictures=source.is_note,
+            )
+        )
+        result = await exporter.export(document, options)
+        await context.progress("writing")
+        await in_thread(stop, put_in_place, result.file, self._artefacts.path_of(job))
+        file = {
+            # The first heading of a text that wasn't saved stays in the document alone.
+            "file_name": file_name(given, f".{job.request['format']}"),
+            "mime_type": MIME_TYPES[job.request["format"]],
+            "size": result.file.size,
+            "sha256": result.file.sha256,
+            "keep_seconds": settings.keep_seconds,
+        }
+        warnings = [warning.to_json() for warning in result.warnings]
+        return JobOutcome({"file": file, "warnings": warnings})
+
+    def _exporter(self, place: Workplace) -> DocumentExporter:
+        from sidecar.export.html_exporter import HtmlExporter  # noqa: PLC0415 - heavy
+
+        return HtmlExporter(place)
+
+    async def _source(self, job_id: str) -> _Text:
+        source = await self._database.read(lambda conn: store.get_source(conn, job_id))
+        if source is None:
+            raise ProjectError("EXPORT_SOURCE_NOT_FOUND")
+        if source["type"] == "markdown":
+            folder = (source["file_path"] or "").rpartition("/")[0]
+            return _Text(source["markdown"], folder)
+        note = await self._note(source["note_id"])
+        metadata = Metadata(tuple(note.tags), note.created_at, note.updated_at)
+        return _Text(note.content, note.folder, note.title, metadata, is_note=True)
+
+    async def _note(self, note_id: str) -> ExportedNote:
+        try:
+            return await self._vault.get_note(note_id)
+        except ProjectError as error:
+            if error.code == "RESOURCE_NOT_FOUND":
+                raise ProjectError("EXPORT_SOURCE_NOT_FOUND") from error
+            raise
+
+    def _on_end(self, tx: Transaction, job: Job) -> None:
+        store.forget_source(tx, job.job_id)
+        if job.status != "completed":
+            # A cancel can win after the file was put in place.
+            tx.after_commit(lambda: self._artefacts.path_of(job).unlink(missing_ok=True))
+
+    # -- expiry --------------------------------------------------------------------------------
+
+    async def _sweep_for_ever(self) -> None:
+        while True:
+            try:
+                await self.sweep()
+            except OSError as error:
+                log.warning("export.sweep_failed", extra={"reason": type(error).__name__})
+            await asyncio.sleep(SWEEP_SECONDS)
+
+    async def sweep(self) -> int:
+        """Remove the files that have expired or belong to no export; return how many."""
+        removed = 0
+        for job_id, path in await asyncio.to_thread(self._artefacts.stored):
+            if not await self._is_kept(job_id):
+                await asyncio.to_thread(path.unlink, missing_ok=True)
+                removed += 1
+        return removed
+
+    async def _is_kept(self, job_id: str) -> bool:
+        try:
+            job = await self.get(job_id)
+        except ProjectError:
+            return False
+        artefact: Any = self._artefacts.of(job)
+        return not job.is_terminal if artefact is None else not artefact.has_expired
