@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi import FastAPI
 
 from host_bridge.protocol import SessionSettings
-from sidecar.kernel.body_limit import BodyLimit, BodyLimitMiddleware
+from sidecar.export import router as export_router
+from sidecar.export.service import ExportedNote, ExportService
+from sidecar.kernel.body_limit import MEBIBYTE, BodyLimit, BodyLimitMiddleware
 from sidecar.kernel.credentials import CredentialStore
 from sidecar.kernel.database import Database
 from sidecar.kernel.errors import ProjectError
@@ -36,7 +38,10 @@ DESCRIPTION: Final = (
     "their progress through `…/events`, which resumes with `Last-Event-ID`."
 )
 
-BODY_LIMITS: Final[dict[str, BodyLimit]] = {}
+BODY_LIMITS: Final[dict[str, BodyLimit]] = {
+    # A text of 200,000 characters and the pictures of its diagrams, in JSON.
+    "/api/exports": BodyLimit(32 * MEBIBYTE),
+}
 """Path → the largest body it takes; it holds for the paths below it too."""
 
 
@@ -51,6 +56,7 @@ class Services:
     jobs: JobEngine
     workers: WorkerPool
     credentials: CredentialStore
+    exports: ExportService
     system: SystemService
 
     async def start(self) -> None:
@@ -61,11 +67,13 @@ class Services:
     async def start_background(self) -> None:
         """Take up the work of an earlier run, once requests are answered."""
         await self.jobs.start()
+        await self.exports.start()
 
     async def close(self) -> None:
         """End streams, work and children, and leave the database whole."""
         self.gate.stopping = True
         self.events.close()
+        await self.exports.close()
         await self.jobs.stop()
         await self.workers.close()
 
@@ -89,6 +97,8 @@ def build_services(settings: Settings) -> Services:
     jobs = JobEngine(database, events)
     workers = WorkerPool()
     credentials = CredentialStore(settings.paths.credentials)
+    vault = _ClosedVault()
+    exports = ExportService(database, jobs, vault, settings.paths)
 
     async def credentials_usable() -> None:
         await asyncio.to_thread(credentials.backend)
@@ -101,7 +111,7 @@ def build_services(settings: Settings) -> Services:
         gate,
         database,
         workers,
-        _ClosedVault(),
+        vault,
         capabilities={
             "transcription": _unavailable("TRANSCRIPTION_MODEL_UNAVAILABLE"),
             "diarization": _unavailable("DIARIZATION_MODEL_UNAVAILABLE"),
@@ -112,9 +122,9 @@ def build_services(settings: Settings) -> Services:
             "cuda": _unavailable("CAPABILITY_NOT_AVAILABLE"),
         },
         health_checks={"jobs": jobs_usable, "credentials": credentials_usable},
-        ticket_paths={},
+        ticket_paths={r"/api/exports/([^/]+)/file": exports.download},
     )
-    return Services(settings, gate, database, events, jobs, workers, credentials, system)
+    return Services(settings, gate, database, events, jobs, workers, credentials, exports, system)
 
 
 class _ClosedVault:
@@ -122,6 +132,9 @@ class _ClosedVault:
 
     async def open(self, _path: Path, /) -> None:
         raise ProjectError("VAULT_PATH_INVALID")
+
+    async def get_note(self, _note_id: str, /) -> ExportedNote:
+        raise ProjectError("VAULT_NOT_OPEN")
 
 
 def build_api(services: Services, request_stop: Callable[[], None]) -> FastAPI:
@@ -137,6 +150,7 @@ def build_api(services: Services, request_stop: Callable[[], None]) -> FastAPI:
     )
     install_error_handlers(api)
     api.include_router(system_router.build_router(services.system, request_stop))
+    api.include_router(export_router.build_router(services.exports))
 
     def openapi() -> dict[str, Any]:
         if api.openapi_schema is None:

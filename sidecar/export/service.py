@@ -73,7 +73,7 @@ class Vault(Protocol):
         """The folder of the open vault."""
         ...
 
-    async def get_note(self, note_id: str) -> ExportedNote:
+    async def get_note(self, note_id: str, /) -> ExportedNote:
         """Return a note with its content, or raise ``RESOURCE_NOT_FOUND``."""
         ...
 
