@@ -84,36 +84,64 @@ WARNINGS: Final[dict[str, Text]] = {
         "录音末尾已损坏，之前的部分均已转写。",
     ),
     "warning.export_node_unsupported": Text(
-        "A passage[ ({element})] cannot be shown in this format; its text was kept.",
-        "有内容[（{element}）]无法用该格式呈现，已保留原文。",
+        "A passage[ ({element})][ in line {line}] cannot be shown in this format; its text was kept.",
+        "[第 {line} 行]有内容[（{element}）]无法用该格式呈现，已保留原文。",
+    ),
+    "warning.export_source_kept": Text(
+        "A passage[ in line {line}] is nested too deeply to be laid out; its text was kept.",
+        "[第 {line} 行]有内容嵌套过深，无法排版，已保留原文。",
+    ),
+    "warning.export_html_kept": Text(
+        "HTML[ in line {line}] is not carried out in exports; its source was kept.",
+        "导出时不执行[第 {line} 行的] HTML，已保留源码。",
+    ),
+    "warning.export_comment_left_out": Text(
+        "A comment[ in line {line}] was left out.",
+        "[第 {line} 行]有一处注释没有导出。",
+    ),
+    "warning.export_footnote_unused": Text(
+        "A footnote that nothing refers to was left out.",
+        "有一条脚注没有被引用，没有导出。",
+    ),
+    "warning.export_link_removed": Text(
+        "A link[ in line {line}] leads to a place that the document cannot point to; its words were kept.",
+        "[第 {line} 行]有链接的目标无法从文档中打开，已保留文字。",
+    ),
+    "warning.export_more": Text(
+        "There are more parts that could not be shown as they are.",
+        "还有其他内容未能按原样呈现。",
     ),
     "warning.export_image_remote": Text(
-        "The online picture[ “{name}”] was not fetched; its description takes its place. Save it in the vault first.",
-        "没有下载网络图片[“{name}”]，已用说明文字代替；可先把图片保存到笔记库。",
+        "The online picture[ “{name}”][ in line {line}] was not fetched; its description takes its place."
+        " Save it in the vault first.",
+        "没有下载[第 {line} 行的]网络图片[“{name}”]，已用说明文字代替；可先把图片保存到笔记库。",
     ),
     "warning.export_image_outside_vault": Text(
-        "The picture[ “{name}”] lies outside the vault; its description takes its place.",
-        "图片[“{name}”]不在笔记库内，已用说明文字代替。",
+        "The picture[ “{name}”][ in line {line}] lies outside the vault; its description takes its place.",
+        "[第 {line} 行的]图片[“{name}”]不在笔记库内，已用说明文字代替。",
     ),
     "warning.export_image_missing": Text(
-        "The picture[ “{name}”] was not found; its description takes its place.",
-        "找不到图片[“{name}”]，已用说明文字代替。",
+        "The picture[ “{name}”][ in line {line}] was not found; its description takes its place.",
+        "找不到[第 {line} 行的]图片[“{name}”]，已用说明文字代替。",
     ),
     "warning.export_image_unreadable": Text(
-        "The picture[ “{name}”] is damaged or of an unsupported kind; its description takes its place.",
-        "图片[“{name}”]已损坏或格式不受支持，已用说明文字代替。",
+        "The picture[ “{name}”][ in line {line}] is damaged or of an unsupported kind;"
+        " its description takes its place.",
+        "[第 {line} 行的]图片[“{name}”]已损坏或格式不受支持，已用说明文字代替。",
     ),
     "warning.export_image_too_large": Text(
-        "The picture[ “{name}”] is too large for this format; its description takes its place. PDF has no such limit.",
-        "图片[“{name}”]对该格式来说太大，已用说明文字代替；导出 PDF 没有此限制。",
+        "The picture[ “{name}”][ in line {line}] is too large for this format;"
+        " its description takes its place. PDF has no such limit.",
+        "[第 {line} 行的]图片[“{name}”]对该格式来说太大，已用说明文字代替；导出 PDF 没有此限制。",
     ),
     "warning.export_formula_unsupported": Text(
-        "The formula[ “{source}”] cannot be drawn; its source was kept.",
-        "公式[“{source}”]无法绘制，已保留源码。",
+        "The formula[ “{source}”][ in line {line}] cannot be drawn; its source was kept.",
+        "[第 {line} 行的]公式[“{source}”]无法绘制，已保留源码。",
     ),
     "warning.export_formula_too_complex": Text(
-        "The formula[ “{source}”] is too long or too deep for this format; its source was kept.",
-        "公式[“{source}”]过长或嵌套过深，已保留源码。",
+        "The formula[ “{source}”][ in line {line}] is too long or too deep for this format;"
+        " its source was kept.",
+        "[第 {line} 行的]公式[“{source}”]过长或嵌套过深，已保留源码。",
     ),
     "warning.export_resource_limit": Text(
         "There are more pictures and formulas than this format takes[ ({limit})]; the rest kept their source.",
@@ -128,29 +156,39 @@ WARNINGS: Final[dict[str, Text]] = {
         "没有找到主题[“{theme}”]，已使用浅色配色。",
     ),
     "warning.MERMAID_PARSE_FAILED": Text(
-        "A diagram's text contains a mistake; its source was kept.",
-        "有图表代码出错，已保留源码。",
+        "The text of a diagram[ in line {line}] contains a mistake; its source was kept.",
+        "[第 {line} 行]有图表代码出错，已保留源码。",
     ),
     "warning.MERMAID_RENDER_FAILED": Text(
-        "A diagram came without a picture; its source was kept. Open the preview before exporting.",
-        "有图表缺少图片，已保留源码；请先打开预览再导出。",
+        "A diagram[ in line {line}] came without a picture; its source was kept. Open the preview before exporting.",
+        "[第 {line} 行]有图表缺少图片，已保留源码；请先打开预览再导出。",
     ),
     "warning.MERMAID_SVG_UNSAFE": Text(
-        "A diagram contained active content; its source was kept instead.",
-        "有图表含有可执行内容，已改为保留源码。",
+        "A diagram[ in line {line}] contained active content; its source was kept instead.",
+        "[第 {line} 行]有图表含有可执行内容，已改为保留源码。",
     ),
     "warning.FUNCTION_PLOT_PARSE_FAILED": Text(
-        "A function plot could not be understood[: {reason}]; its source was kept.",
-        "有函数图无法识别[：{reason}]，已保留源码。",
+        "A function plot[ in line {line}] could not be understood[: {reason}]; its source was kept.",
+        "[第 {line} 行]有函数图无法识别[：{reason}]，已保留源码。",
     ),
     "warning.FUNCTION_PLOT_EXPRESSION_UNSAFE": Text(
-        "A function plot used something that is not allowed; its source was kept.",
-        "有函数图使用了不允许的写法，已保留源码。",
+        "A function plot[ in line {line}] used something that is not allowed; its source was kept.",
+        "[第 {line} 行]有函数图使用了不允许的写法，已保留源码。",
     ),
     "warning.FUNCTION_PLOT_RENDER_FAILED": Text(
-        "A function plot could not be drawn; its source was kept.",
-        "有函数图无法绘制，已保留源码。",
+        "A function plot[ in line {line}] could not be drawn; its source was kept.",
+        "[第 {line} 行]有函数图无法绘制，已保留源码。",
     ),
+}
+
+EXPORTS: Final[dict[str, Text]] = {
+    "export.untitled": Text("Document", "文档"),
+    "export.tags": Text("Tags", "标签"),
+    "export.created": Text("Created", "创建时间"),
+    "export.updated": Text("Updated", "更新时间"),
+    "export.task_done": Text("Done", "已完成"),
+    "export.task_open": Text("Not done", "未完成"),
+    "export.footnote_back": Text("Back to the text", "返回正文"),
 }
 
 CONTEXT: Final[dict[str, Text]] = {
@@ -225,6 +263,7 @@ MESSAGES: Final[dict[str, Text]] = {
     **PHASES,
     **OPERATIONS,
     **WARNINGS,
+    **EXPORTS,
     **CONTEXT,
     **SUGGESTIONS,
 }
