@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from sidecar.kernel.catalogue.demo_messages import DEMO
+from sidecar.kernel.catalogue.doctor_messages import DOCTOR
 from sidecar.kernel.catalogue.entries import Text
 
 PHASES: Final[dict[str, Text]] = {
@@ -266,4 +267,5 @@ MESSAGES: Final[dict[str, Text]] = {
     **EXPORTS,
     **CONTEXT,
     **SUGGESTIONS,
+    **DOCTOR,
 }

@@ -1,0 +1,140 @@
+"""What documents need: fonts with Chinese characters, and Pango for PDF."""
+
+import ctypes.util
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from sidecar.doctor.findings import Finding, message
+
+# The beginnings of file names, in lower case: a font's coverage is not worth reading thousands of files for.
+CHINESE_FONTS: Final = {
+    "notosanscjk": "Noto Sans CJK",
+    "notosanssc": "Noto Sans SC",
+    "notoserifcjk": "Noto Serif CJK",
+    "notoserifsc": "Noto Serif SC",
+    "sourcehansans": "Source Han Sans",
+    "sourcehanserif": "Source Han Serif",
+    "wqy-microhei": "WenQuanYi Micro Hei",
+    "wqy-zenhei": "WenQuanYi Zen Hei",
+    "droidsansfallback": "Droid Sans Fallback",
+    "lxgwwenkai": "LXGW WenKai",
+    "fandol": "Fandol",
+    "sarasa": "Sarasa Gothic",
+    "uming": "AR PL UMing",
+    "ukai": "AR PL UKai",
+    "pingfang": "PingFang",
+    "hiragino sans gb": "Hiragino Sans GB",
+    "stheiti": "STHeiti",
+    "songti": "Songti",
+    "msyh": "Microsoft YaHei",
+    "simsun": "SimSun",
+    "simhei": "SimHei",
+    "deng": "DengXian",
+    "arialuni": "Arial Unicode MS",
+}
+FONT_SUFFIXES: Final = frozenset({".ttf", ".otf", ".ttc", ".otc"})
+# Far more than a large collection: a folder that is linked to a whole disk must not hold up the rest.
+_MOST_FILES: Final = 20_000
+
+# What a PDF is laid out with. On Windows the files are called like the second name.
+PANGO_LIBRARIES: Final = {
+    "Pango": ("pango-1.0", "libpango-1.0-0"),
+    "PangoFT2": ("pangoft2-1.0", "libpangoft2-1.0-0"),
+    "GObject": ("gobject-2.0", "libgobject-2.0-0"),
+    "HarfBuzz": ("harfbuzz", "libharfbuzz-0"),
+    "Fontconfig": ("fontconfig", "libfontconfig-1"),
+}
+_PANGO_COMMANDS: Final = {
+    "linux": "apt install libpango-1.0-0 libpangoft2-1.0-0",
+    "darwin": "brew install pango",
+    "win32": "pacman -S mingw-w64-x86_64-pango",
+}
+# The other systems bring such fonts along.
+_FONT_COMMANDS: Final = {"linux": "apt install fonts-noto-cjk"}
+
+
+def bundle_folder() -> Path | None:
+    """Return the folder of the libraries and data of a frozen program; None for others."""
+    folder = getattr(sys, "_MEIPASS", None)
+    return Path(folder) if folder else None
+
+
+def font_folders(
+    platform: str, environment: Mapping[str, str], home: Path, bundle: Path | None
+) -> list[Path]:
+    """Return the folders in which fonts lie on *platform* (a value of ``sys.platform``)."""
+    bundled = [bundle / "fonts"] if bundle else []
+    if platform == "win32":
+        windows = environment.get("WINDIR", "C:/Windows")
+        local = environment.get("LOCALAPPDATA", str(home / "AppData" / "Local"))
+        return [*bundled, Path(windows, "Fonts"), Path(local, "Microsoft", "Windows", "Fonts")]
+    if platform == "darwin":
+        system = ("/System/Library/Fonts", "/System/Library/AssetsV2", "/Library/Fonts")
+        return [*bundled, *map(Path, system), home / "Library" / "Fonts"]
+    shared = environment.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
+    own = environment.get("XDG_DATA_HOME") or str(home / ".local" / "share")
+    folders = [Path(folder, "fonts") for folder in [*shared.split(":"), own] if folder]
+    return [*bundled, *folders, home / ".fonts"]
+
+
+def check_cjk_fonts() -> Finding:
+    """Whether a font with Chinese characters lies in one of the system's folders."""
+    folders = font_folders(sys.platform, os.environ, Path.home(), bundle_folder())
+    return fonts_finding(folders)
+
+
+def fonts_finding(folders: list[Path]) -> Finding:
+    """Return what is found in *folders*."""
+    fonts: dict[str, str] = {}
+    for path in _font_files(folders):
+        name = path.name.lower()
+        known = next(
+            (font for start, font in CHINESE_FONTS.items() if name.startswith(start)), None
+        )
+        if known is not None:
+            fonts.setdefault(known, str(path))
+    details: dict[str, object] = {"fonts": fonts, "folders": [str(folder) for folder in folders]}
+    if fonts:
+        summary = message("cjk_fonts.present", fonts=", ".join(sorted(fonts)))
+        return Finding("ok", summary, None, details)
+    hint = message("cjk_fonts.hint", command=_FONT_COMMANDS.get(sys.platform))
+    return Finding("missing", message("cjk_fonts.absent"), hint, details)
+
+
+def _font_files(folders: list[Path]) -> Iterator[Path]:
+    seen = 0
+    for folder in folders:
+        for parent, _, names in os.walk(folder):
+            for name in names:
+                seen += 1
+                if seen > _MOST_FILES:
+                    return
+                path = Path(parent, name)
+                if path.suffix.lower() in FONT_SUFFIXES:
+                    yield path
+
+
+def check_pango() -> Finding:
+    """Whether the libraries that lay out a PDF are there, bundled or the system's."""
+    bundle = bundle_folder()
+    found = {title: _library(names, bundle) for title, names in PANGO_LIBRARIES.items()}
+    absent = [title for title, place in found.items() if place is None]
+    details: dict[str, object] = {"libraries": found}
+    if not absent:
+        return Finding("ok", message("pango.present"), None, details)
+    summary = message("pango.absent", libraries=", ".join(absent))
+    hint = message("pango.hint", command=_PANGO_COMMANDS.get(sys.platform))
+    return Finding("missing", summary, hint, details)
+
+
+def _library(names: tuple[str, str], bundle: Path | None) -> str | None:
+    short, windows = names
+    if bundle is not None:
+        for pattern in (f"lib{short}.so*", f"lib{short}.*dylib", f"{windows}.dll"):
+            bundled = next(iter(sorted(bundle.glob(pattern))), None)
+            if bundled is not None:
+                return str(bundled)
+    return ctypes.util.find_library(short) or ctypes.util.find_library(windows)
