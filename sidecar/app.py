@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from host_bridge.protocol import SessionSettings
 from sidecar.export import router as export_router
-from sidecar.export.service import ExportedNote, ExportService
+from sidecar.export.service import ExportService
 from sidecar.kernel.body_limit import MEBIBYTE, BodyLimit, BodyLimitMiddleware
 from sidecar.kernel.credentials import CredentialStore
 from sidecar.kernel.database import Database
@@ -23,6 +23,9 @@ from sidecar.kernel.openapi import openapi_document
 from sidecar.kernel.security import SecurityGate, SecurityMiddleware
 from sidecar.kernel.settings import Settings, resolve_settings
 from sidecar.kernel.workers import WorkerPool
+from sidecar.local_models.service import LocalModels
+from sidecar.media import router as media_router
+from sidecar.media.service import SIZE_LIMIT, MediaService
 from sidecar.system import router as system_router
 from sidecar.system.service import Check, SystemService
 from sidecar.version import VERSION
@@ -41,6 +44,8 @@ DESCRIPTION: Final = (
 BODY_LIMITS: Final[dict[str, BodyLimit]] = {
     # A text of 200,000 characters and the pictures of its diagrams, in JSON.
     "/api/exports": BodyLimit(32 * MEBIBYTE),
+    # A multipart body is a little larger than the file in it.
+    "/api/media/attachments": BodyLimit(SIZE_LIMIT + MEBIBYTE // 16, "ATTACHMENT_TOO_LARGE"),
 }
 """Path → the largest body it takes; it holds for the paths below it too."""
 
@@ -57,6 +62,7 @@ class Services:
     workers: WorkerPool
     credentials: CredentialStore
     exports: ExportService
+    media: MediaService
     system: SystemService
 
     async def start(self) -> None:
@@ -68,12 +74,14 @@ class Services:
         """Take up the work of an earlier run, once requests are answered."""
         await self.jobs.start()
         await self.exports.start()
+        await self.media.start()
 
     async def close(self) -> None:
         """End streams, work and children, and leave the database whole."""
         self.gate.stopping = True
         self.events.close()
         await self.exports.close()
+        await self.media.close()
         await self.jobs.stop()
         await self.workers.close()
 
@@ -99,6 +107,10 @@ def build_services(settings: Settings) -> Services:
     credentials = CredentialStore(settings.paths.credentials)
     vault = _ClosedVault()
     exports = ExportService(database, jobs, vault, settings.paths)
+    models = LocalModels((settings.paths.models, *settings.extra_models))
+    media = MediaService(
+        database, events, jobs, workers, settings.paths, vault=vault, models=models
+    )
 
     async def credentials_usable() -> None:
         await asyncio.to_thread(credentials.backend)
@@ -113,7 +125,7 @@ def build_services(settings: Settings) -> Services:
         workers,
         vault,
         capabilities={
-            "transcription": _unavailable("TRANSCRIPTION_MODEL_UNAVAILABLE"),
+            "transcription": media.transcriptions.check_usable,
             "diarization": _unavailable("DIARIZATION_MODEL_UNAVAILABLE"),
             "speaker_matching": _unavailable("LOCAL_MODEL_NOT_INSTALLED"),
             "embedding": _unavailable("EMBEDDING_MODEL_UNAVAILABLE"),
@@ -122,9 +134,14 @@ def build_services(settings: Settings) -> Services:
             "cuda": _unavailable("CAPABILITY_NOT_AVAILABLE"),
         },
         health_checks={"jobs": jobs_usable, "credentials": credentials_usable},
-        ticket_paths={r"/api/exports/([^/]+)/file": exports.download},
+        ticket_paths={
+            r"/api/exports/([^/]+)/file": exports.download,
+            r"/api/media/attachments/([^/]+)/content": media.attachments.file,
+        },
     )
-    return Services(settings, gate, database, events, jobs, workers, credentials, exports, system)
+    return Services(
+        settings, gate, database, events, jobs, workers, credentials, exports, media, system
+    )
 
 
 class _ClosedVault:
@@ -133,7 +150,16 @@ class _ClosedVault:
     async def open(self, _path: Path, /) -> None:
         raise ProjectError("VAULT_PATH_INVALID")
 
-    async def get_note(self, _note_id: str, /) -> ExportedNote:
+    def require_vault_id(self) -> str:
+        raise ProjectError("VAULT_NOT_OPEN")
+
+    async def get_note(self, _note_id: str, /) -> Any:
+        raise ProjectError("VAULT_NOT_OPEN")
+
+    async def create_note(self, *_: Any, **__: Any) -> Any:
+        raise ProjectError("VAULT_NOT_OPEN")
+
+    async def update_note(self, *_: Any, **__: Any) -> Any:
         raise ProjectError("VAULT_NOT_OPEN")
 
 
@@ -151,6 +177,7 @@ def build_api(services: Services, request_stop: Callable[[], None]) -> FastAPI:
     install_error_handlers(api)
     api.include_router(system_router.build_router(services.system, request_stop))
     api.include_router(export_router.build_router(services.exports))
+    api.include_router(media_router.build_router(services.media))
 
     def openapi() -> dict[str, Any]:
         if api.openapi_schema is None:

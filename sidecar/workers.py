@@ -3,7 +3,10 @@
 from importlib import import_module
 from typing import Final
 
-WORKERS: Final = {"speech": "sidecar.media.whisper_worker"}
+WORKERS: Final = {
+    "probe": "sidecar.media.probe_worker",
+    "speech": "sidecar.media.whisper_worker",
+}
 """Worker name → the module whose ``main()`` serves it."""
 
 

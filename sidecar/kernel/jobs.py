@@ -32,6 +32,7 @@ T = TypeVar("T")
 # A job that a dead process left running is started once more, not for ever.
 STARTS_ALLOWED: Final = 2
 STOP_SECONDS: Final = 4.0
+WORKER_CODES: Final = frozenset({"WORKER_CRASHED", "WORKER_TIMEOUT"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,9 @@ class JobKind:
     """What the engine must know of a kind of job.
 
     *run* does the work; it is cancelled like any task and must end its own work before it lets the
-    cancellation through. *failure_code* stands for an exception without a project code. *on_end*
-    runs in the transaction of any terminal state, after *on_complete*.
+    cancellation through. *failure_code* stands for an exception without a project code, and for a
+    worker that died or fell silent; *interrupted_code* for a job that two processes died over.
+    *on_end* runs in the transaction of any terminal state, after *on_complete*.
     """
 
     name: str
@@ -61,6 +63,7 @@ class JobKind:
     run: Callable[["JobContext"], Awaitable[JobOutcome]]
     failure_code: str
     cancelled_code: str
+    interrupted_code: str = "JOB_INTERRUPTED"
     not_found_code: str = "RESOURCE_NOT_FOUND"
     queue_full_code: str | None = None
     concurrency: int = 1
@@ -151,7 +154,7 @@ class JobEngine:
             elif job.cancel_requested:
                 await self._finish_cancelled(kind, job.job_id)
             elif job.status == "running" and job.starts >= STARTS_ALLOWED:
-                await self._finish_failed(kind, job.job_id, ProjectError("JOB_INTERRUPTED"))
+                await self._finish_failed(kind, job.job_id, ProjectError(kind.interrupted_code))
             else:
                 self._waiting[kind.name].append(job.job_id)
         for name in self._kinds:
@@ -254,7 +257,8 @@ class JobEngine:
             if self._stopping and error.code in ("SHUTTING_DOWN", "WORKER_CRASHED"):
                 await self._give_back(job_id)
             else:
-                await self._finish_failed(kind, job_id, error)
+                failure = ProjectError(kind.failure_code) if error.code in WORKER_CODES else error
+                await self._finish_failed(kind, job_id, failure)
         except DatabaseClosedError:
             log.warning("job.interrupted_by_stop", extra={"job_id": job_id})
         except Exception:

@@ -48,7 +48,7 @@ class Task:
 class Method(Protocol):
     """What a worker can do: takes the parameters of a request and returns its result."""
 
-    def __call__(self, params: dict[str, Any], task: Task) -> dict[str, Any]:
+    def __call__(self, params: dict[str, Any], task: Task, /) -> dict[str, Any]:
         """Do the work."""
         ...
 

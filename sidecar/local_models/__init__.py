@@ -1,0 +1,1 @@
+"""Models that lie on this computer."""

@@ -1,0 +1,1 @@
+"""Recordings and other attachments, and the transcripts that are made of them."""
