@@ -6,7 +6,6 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, NoReturn
@@ -21,7 +20,7 @@ from host_bridge.protocol import (
 )
 from sidecar.kernel.catalogue import FATAL, fatal_text, parse_locale, set_default_locale
 from sidecar.kernel.instance_lock import DataDirectoryInUseError, InstanceLock
-from sidecar.kernel.lifecycle import Lifecycle, StdinLines
+from sidecar.kernel.lifecycle import HOST_LOST, Lifecycle, StdinLines
 from sidecar.kernel.logging import configure_logging, finish_logging, get_logger
 from sidecar.kernel.paths import DataDirectoryUnusableError
 from sidecar.kernel.redaction import redactor
@@ -32,6 +31,8 @@ log = get_logger(__name__)
 
 # The watchdog acts before the documented limit, so that the limit holds.
 WATCHDOG_SECONDS: Final = SHUTDOWN_LIMIT_SECONDS - 2.0
+# A dead host's sidecar is gone within 5 s, whatever it was doing.
+HOST_LOST_WATCHDOG_SECONDS: Final = 3.5
 
 
 class StartFailed(Exception):
@@ -180,7 +181,7 @@ class _Running:
         from sidecar.app import build_asgi, build_services  # noqa: PLC0415 - imported by now
         from sidecar.kernel.http_server import HttpServer  # noqa: PLC0415
 
-        lifecycle = Lifecycle()
+        lifecycle = Lifecycle(self._start_watchdog)
         lifecycle.watch_signals()
         services = build_services(self.settings)
         services.gate.port = self.listener.getsockname()[1]
@@ -197,10 +198,9 @@ class _Running:
         stop = asyncio.create_task(lifecycle.stop_requested.wait(), name="stop-requested")
         # A server that ends by itself has failed; what it raised comes out below.
         await asyncio.wait({stop, serving}, return_when=asyncio.FIRST_COMPLETED)
+        if serving.done():
+            lifecycle.request_stop("server_ended")
 
-        watchdog = threading.Timer(WATCHDOG_SECONDS, self._give_up, [services.workers.kill_all])
-        watchdog.daemon = True
-        watchdog.start()
         lifecycle.close()
         background.cancel()
         await services.close()
@@ -227,9 +227,18 @@ class _Running:
         self.told_ready = True
         self.stdout.write(ready.to_line())
 
-    def _give_up(self, kill_children: Callable[[], None]) -> None:
+    def _start_watchdog(self, reason: str) -> None:
+        """Bound the stop's time from a thread of its own, since the event loop may hang."""
+        seconds = HOST_LOST_WATCHDOG_SECONDS if reason in HOST_LOST else WATCHDOG_SECONDS
+        watchdog = threading.Timer(seconds, self._give_up)
+        watchdog.daemon = True
+        watchdog.start()
+
+    def _give_up(self) -> None:
+        from sidecar.kernel.processes import kill_descendants  # noqa: PLC0415 - needed here alone
+
         log.error("serve.stop_took_too_long")
-        kill_children()
+        kill_descendants()
         self.lock.release()
         _leave(0)
 

@@ -36,9 +36,7 @@ class InstanceLock:
     def acquire(self) -> None:
         """Take the lock or raise :class:`DataDirectoryInUseError`; an OSError if it can't be made."""
         for _ in range(_ATTEMPTS):
-            descriptor = os.open(
-                self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600
-            )
+            descriptor = _open(self._path)
             if not _try_lock(descriptor):
                 os.close(descriptor)
                 raise DataDirectoryInUseError
@@ -73,6 +71,16 @@ class InstanceLock:
         with contextlib.suppress(OSError):
             self._path.unlink()
         os.close(descriptor)
+
+
+def _open(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
+    try:
+        return os.open(path, flags, 0o600)
+    except PermissionError:
+        # Our own file after all, whatever a backup or a sync tool made of its permissions.
+        path.chmod(0o600)
+        return os.open(path, flags, 0o600)
 
 
 def _try_lock(descriptor: int) -> bool:

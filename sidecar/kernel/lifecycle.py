@@ -5,6 +5,7 @@ the host's process id being gone, by a request, or by a signal. However many ask
 """
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -18,6 +19,8 @@ from sidecar.kernel.logging import get_logger
 log = get_logger(__name__)
 
 HOST_POLL_SECONDS: Final = 1.0
+HOST_LOST: Final = frozenset({"stdin_closed", "host_gone"})
+"""Reasons to stop that mean, or may mean, that the host has died."""
 
 
 class StdinLines:
@@ -97,14 +100,24 @@ class StdinLines:
 class Lifecycle:
     """Collects the reasons to stop; :attr:`stop_requested` is set once, by the first."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_first_request: Callable[[str], None] = lambda _: None) -> None:
+        """*on_first_request* is called with the reason, on the thread that asks first.
+
+        It is called at once, also when the event loop hangs.
+        """
         self.stop_requested = asyncio.Event()
+        self._on_first_request = on_first_request
+        self._asked = threading.Lock()
         self._loop = asyncio.get_running_loop()
         self._tasks: list[asyncio.Task[None]] = []
 
     def request_stop(self, reason: str) -> None:
         """Ask for a stop, from any thread."""
-        self._loop.call_soon_threadsafe(self._set, reason)
+        if self._asked.acquire(blocking=False):
+            self._on_first_request(reason)
+        with contextlib.suppress(RuntimeError):
+            # A closed loop has stopped already.
+            self._loop.call_soon_threadsafe(self._set, reason)
 
     def _set(self, reason: str) -> None:
         if not self.stop_requested.is_set():

@@ -139,6 +139,11 @@ def kill_tree(pid: int) -> None:
     _signal_all(processes, kill=True)
 
 
+def kill_descendants() -> None:
+    """Kill every process below this one at once: the last resort of a stop that takes too long."""
+    _signal_all(_tree(os.getpid())[:-1], kill=True)
+
+
 async def end_tree(
     process: asyncio.subprocess.Process, *, grace: float = TERMINATE_GRACE_SECONDS
 ) -> None:

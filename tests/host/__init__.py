@@ -1,0 +1,1 @@
+"""The host protocol, shown on real processes and real sockets."""
