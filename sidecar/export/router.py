@@ -27,7 +27,6 @@ TAG: Final = "exports"
 _FILE_HEADERS: Final = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "sandbox",
-    "X-Content-Type-Options": "nosniff",
 }
 
 
