@@ -33,7 +33,7 @@ class Handler(BaseHTTPRequestHandler):
     settings: SessionSettings
     connections: ClassVar[set[tuple[str, int]]] = set()
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
+    def log_message(self, format: str, *args: object) -> None:
         log(format % args)
 
     def do_GET(self) -> None:
@@ -55,7 +55,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._echo()
 
-    do_PUT = do_PATCH = do_DELETE = do_POST  # noqa: N815 - the base class's names
+    do_PUT = do_PATCH = do_DELETE = do_POST
 
     def _echo(self) -> None:
         self.connections.add(self.client_address)
