@@ -1,0 +1,38 @@
+"""Paths of search and of the index."""
+
+from fastapi import APIRouter
+
+from sidecar.kernel.errors import error_responses
+from sidecar.retrieval.schemas import IndexStatus, SearchRequest, SearchResponse
+from sidecar.retrieval.service import RetrievalService
+
+
+def build_router(service: RetrievalService) -> APIRouter:
+    """Return the routes."""
+    router = APIRouter(tags=["search"])
+
+    @router.post(
+        "/api/search",
+        summary="Search the notes",
+        responses=error_responses(
+            "VAULT_NOT_OPEN",
+            "EMBEDDING_MODEL_UNAVAILABLE",
+            "EMBEDDING_DIMENSION_MISMATCH",
+            "INDEX_MODEL_MISMATCH",
+            "VECTOR_INDEX_REBUILD_REQUIRED",
+        ),
+    )
+    async def search(request: SearchRequest) -> SearchResponse:
+        """Find blocks of notes, best first.
+
+        The mode that was asked for is the one that answers: where `vector` and `hybrid` can't be
+        used, the error says why, and the client falls back to `fts`.
+        """
+        return await service.search(request)
+
+    @router.get("/api/index/status", summary="State of the search index")
+    async def get_index_status() -> IndexStatus:
+        """What the index is doing, and which model its vectors were made with."""
+        return await service.status()
+
+    return router

@@ -1,0 +1,194 @@
+"""Words: how text is written into the full text index, and how a person's query is read.
+
+The index splits at everything but letters and digits. Chinese, Japanese and Korean have no blanks
+between words, so each of their characters is a word of its own, and a phrase of them is found
+wherever it stands. What a person types is text and never an expression.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+FORMAT: Final = 1
+"""Goes up when the same text is written into the index in another way."""
+
+CJK: Final = (
+    "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    "\U00020000-\U0003134f"
+)
+_SPLIT: Final = re.compile(f"[{CJK}]|[^{CJK}]+")
+_HAS_CJK: Final = re.compile(f"[{CJK}]")
+_CJK_RUN: Final = re.compile(f"[{CJK}]+")
+_BETWEEN_CJK: Final = re.compile(f"(?<=[{CJK}]) +(?=[{CJK}])")
+# Names that would lose what tells them from other words.
+_PLUS: Final = re.compile(r"(?<=[A-Za-z])\+\+")
+_SHARP: Final = re.compile(r"\b([A-Za-z])#(?!\w)")
+_EMOJI: Final = re.compile("[\u2600-\u27bf\U0001f000-\U0001faff]")
+# A query is cut where a sentence is; what stands between is a phrase.
+_QUERY_BREAK: Final = re.compile(r"[\s,;!?\"'“”‘’，。；：？！、（）()《》「」【】<>|…]+")
+_WORD: Final = re.compile(r"[^\W_]+")
+
+MAX_TERMS: Final = 24
+MAX_LOOSE: Final = 40
+PREFIX_CHARS: Final = 2
+
+_STOP_WORDS: Final = frozenset(
+    [
+        "a",
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "be",
+        "but",
+        "by",
+        "can",
+        "could",
+        "did",
+        "do",
+        "does",
+        "for",
+        "from",
+        "had",
+        "has",
+        "have",
+        "how",
+        "i",
+        "if",
+        "in",
+        "into",
+        "is",
+        "it",
+        "its",
+        "may",
+        "me",
+        "my",
+        "no",
+        "not",
+        "of",
+        "on",
+        "or",
+        "our",
+        "shall",
+        "should",
+        "so",
+        "than",
+        "that",
+        "the",
+        "their",
+        "them",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "those",
+        "to",
+        "was",
+        "we",
+        "were",
+        "what",
+        "when",
+        "where",
+        "which",
+        "who",
+        "whom",
+        "whose",
+        "why",
+        "will",
+        "with",
+        "would",
+        "you",
+        "your",
+        "about",
+    ]
+)
+# Characters that carry grammar; two of them together say nothing about what is looked for.
+_STOP_CHARACTERS: Final = frozenset(
+    "的了是在和与或吗呢吧啊么什怎样为何哪些个这那有没不会能可以被把对从到中上下请问如及其之而也都就还要我你他它们一"
+)
+
+
+def searchable(text: str) -> str:
+    """Return *text* as it is written into the full text index."""
+    if "++" in text:
+        text = _PLUS.sub("plusplus ", text)
+    if "#" in text:
+        text = _SHARP.sub(r"\1sharp ", text)
+    if text.isascii():
+        return text
+    text = unicodedata.normalize("NFKC", text)
+    if _EMOJI.search(text):
+        text = _EMOJI.sub(lambda match: f" emoji{ord(match[0]):x} ", text)
+    return " ".join(_SPLIT.findall(text))
+
+
+@dataclass(frozen=True, slots=True)
+class TextQuery:
+    """A query as expressions of the full text index; None where nothing can be looked for."""
+
+    strict: str | None
+    """All of what was typed."""
+    loose: str | None
+    """Any part of it that says something; None if that is no more than ``strict``."""
+    words: tuple[str, ...]
+    """What to show in a snippet, in lower case."""
+
+
+def read_query(query: str) -> TextQuery:
+    """Read what a person typed."""
+    terms: list[str] = []
+    for chunk in _QUERY_BREAK.split(query):
+        written = searchable(chunk)
+        if written not in terms and any(character.isalnum() for character in written):
+            terms.append(written)
+    terms = terms[:MAX_TERMS]
+    if not terms:
+        return TextQuery(None, None, ())
+    strict = " AND ".join(_phrase(term) for term in terms[:-1]) if len(terms) > 1 else ""
+    last = _last_phrase(terms[-1])
+    strict = f"{strict} AND {last}" if strict else last
+    loose = list(dict.fromkeys(part for term in terms for part in _loose_parts(term)))[:MAX_LOOSE]
+    joined = " OR ".join(loose)
+    words = tuple(
+        term.replace(" ", "").lower() if _HAS_CJK.search(term) else term.lower() for term in terms
+    )
+    return TextQuery(strict, joined if loose and joined != strict else None, words)
+
+
+def _phrase(written: str) -> str:
+    return '"' + written.replace('"', " ").replace("\0", " ").strip() + '"'
+
+
+def _last_phrase(written: str) -> str:
+    """The last word may be one that is still being typed."""
+    phrase = _phrase(written)
+    final = written.rsplit(maxsplit=1)[-1]
+    if len(final) >= PREFIX_CHARS and final.isalnum() and not _HAS_CJK.search(final):
+        return f"({phrase} OR {phrase} *)"
+    return phrase
+
+
+def _loose_parts(written: str) -> Iterator[str]:
+    """Yield the words and pairs of characters of a term."""
+    compact = _BETWEEN_CJK.sub("", written)
+    for run in _CJK_RUN.findall(compact):
+        yield from _pairs(run)
+    for word in _WORD.findall(_CJK_RUN.sub(" ", compact)):
+        if word.lower() not in _STOP_WORDS:
+            yield _phrase(word)
+
+
+def _pairs(run: str) -> Iterator[str]:
+    if len(run) == 1:
+        if run not in _STOP_CHARACTERS:
+            yield _phrase(run)
+        return
+    for first, second in pairwise(run):
+        if first in _STOP_CHARACTERS or second in _STOP_CHARACTERS:
+            continue
+        yield _phrase(f"{first} {second}")

@@ -1,0 +1,323 @@
+"""Brings what is known of the vault in line with what lies on disk.
+
+A note is the file at its path. A file at a new path is the note that vanished or was trashed with
+the same text; else the one that vanished from that path; else one with the same front matter;
+else a new note. All of it happens in small batches under the vault's write lock, so that requests
+are answered in between, and each batch leaves files and index in step.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from sidecar.kernel.clock import utc_in
+from sidecar.kernel.database import Database, Readable, Transaction
+from sidecar.kernel.logging import get_logger
+from sidecar.vault import store
+from sidecar.vault.files import NoteFile, SkippedError, VaultFiles, Walked
+from sidecar.vault.intake import Intake, PreparedNote
+from sidecar.vault.names import split_path
+from sidecar.vault.note_text import TextFacts, facts_of
+from sidecar.vault.schemas import TranscriptOrigin
+from sidecar.vault.store import NoteRow
+from sidecar.vault.write_lock import WriteLock
+
+log = get_logger(__name__)
+
+BATCH_FILES: Final = 48
+BATCH_BYTES: Final = 512 * 1024
+# A note that went this long ago isn't taken for one that was moved and edited at once.
+JUST_VANISHED_SECONDS: Final = 120.0
+
+
+@dataclass(slots=True)
+class ScanProgress:
+    """How far the taking in of files has come; ``total`` is None until it is known."""
+
+    running: bool = False
+    scanned: int = 0
+    total: int | None = None
+
+
+@dataclass(slots=True)
+class _Read:
+    """Files of one batch as they were found."""
+
+    files: list[tuple[NoteFile, TextFacts]] = field(default_factory=list)
+    skipped: dict[str, tuple[str, int]] = field(default_factory=dict)
+    gone: list[str] = field(default_factory=list)
+
+
+class Reconciler:
+    """Takes in changed files of one vault."""
+
+    def __init__(
+        self, files: VaultFiles, intake: Intake, database: Database, lock: WriteLock
+    ) -> None:
+        self._files = files
+        self._intake = intake
+        self._database = database
+        self._lock = lock
+        self.progress = ScanProgress()
+        self.walk_seconds = 0.0
+        self.unsettled: set[str] = set()
+        """Paths of notes whose file looks half-written; to be looked at again."""
+
+    # -- the whole vault -----------------------------------------------------------------------
+
+    async def scan(self) -> None:
+        """Compare the whole vault with what is known and take in every difference."""
+        started = time.monotonic()
+        walked = await asyncio.to_thread(self._files.walk)
+        self.walk_seconds = time.monotonic() - started
+        known = await self._database.read(lambda conn: store.stamps(conn, self._intake.vault_id))
+        await self._remember_skipped(walked)
+        vanished = [path for path in known if path not in walked.notes]
+        changed = [
+            (path, stamp.size)
+            for path, stamp in walked.notes.items()
+            if path not in known or known[path][:2] != (stamp.size, stamp.mtime_ns)
+        ]
+        # What was skipped for its content is read again only after a change.
+        changed = await self._without_known_skips(changed, known)
+        if not vanished and not changed:
+            return
+        self.progress = ScanProgress(running=True, total=len(vanished) + len(changed))
+        try:
+            for batch in _batches([(path, 0) for path in vanished]):
+                await self._take_in(batch, settled=True)
+            for batch in _batches(changed):
+                await self._take_in(batch, settled=False)
+        finally:
+            self.progress.running = False
+
+    async def _remember_skipped(self, walked: Walked) -> None:
+        vault_id = self._intake.vault_id
+        known = await self._database.read(lambda conn: store.skipped_paths(conn, vault_id))
+        content_reasons = ("binary", "unreadable")
+        news = {
+            path: (reason, size)
+            for path, (reason, size) in walked.skipped.items()
+            if known.get(path) != reason
+        }
+        over = [
+            path
+            for path, reason in known.items()
+            if path not in walked.skipped
+            and not (reason in content_reasons and path in walked.notes)
+        ]
+        if not news and not over:
+            return
+
+        def write(tx: Transaction) -> None:
+            for path, (reason, size) in news.items():
+                store.put_skipped(tx, vault_id, path, reason, size)
+            store.clear_skipped(tx, vault_id, over)
+
+        await self._database.write(write)
+
+    async def _without_known_skips(
+        self, changed: list[tuple[str, int]], known: dict[str, tuple[int, int, int]]
+    ) -> list[tuple[str, int]]:
+        vault_id = self._intake.vault_id
+        sizes = await self._database.read(lambda conn: store.skipped_sizes(conn, vault_id))
+        return [(path, size) for path, size in changed if path in known or sizes.get(path) != size]
+
+    # -- some paths ----------------------------------------------------------------------------
+
+    async def take_in(self, paths: Iterable[str], *, settled: bool = False) -> None:
+        """Look at the files at *paths* and take in what is there now.
+
+        With *settled* a file that looks half-written is taken as it is.
+        """
+        sized = await asyncio.to_thread(
+            lambda: [
+                (path, stamp.size if (stamp := self._files.stamp(path)) else 0)
+                for path in sorted(set(paths))
+            ]
+        )
+        # What is gone goes first, so that a file that was moved is known again.
+        for batch in _batches(sorted(sized, key=lambda item: item[1] > 0)):
+            await self._take_in(batch, settled=settled)
+
+    async def index_again(self, report: Callable[[int, int], Awaitable[None]]) -> None:
+        """Take in every note whether it has changed or not."""
+        vault_id = self._intake.vault_id
+        known = await self._database.read(lambda conn: store.stamps(conn, vault_id))
+        done = 0
+        for batch in _batches([(path, size) for path, (size, _, _) in known.items()]):
+            await self._lock.run(lambda paths=batch: self._take_in_locked(paths, again=True))  # type: ignore[misc]
+            done += len(batch)
+            await report(done, len(known))
+
+    async def _take_in(self, paths: Sequence[str], *, settled: bool) -> None:
+        await self._lock.run(lambda: self._take_in_locked(paths, settled=settled))
+        self.progress.scanned += len(paths)
+
+    async def _take_in_locked(
+        self, paths: Sequence[str], *, settled: bool = False, again: bool = False
+    ) -> None:
+        vault_id = self._intake.vault_id
+
+        def known(conn: Readable) -> dict[str, NoteRow]:
+            found = ((path, store.at_path(conn, vault_id, path)) for path in paths)
+            return {path: row for path, row in found if row is not None}
+
+        rows = await self._database.read(known)
+        read = await asyncio.to_thread(self._read, paths, rows, again=again)
+        if not settled:
+            self._set_unsettled_aside(read, rows)
+        await self._forget_gone(read, rows)
+        if read.files:
+            prepared = await self._prepare(read.files, rows)
+            await self._intake.store(prepared)
+
+    def _read(self, paths: Sequence[str], rows: dict[str, NoteRow], *, again: bool) -> _Read:
+        read = _Read()
+        for path in paths:
+            try:
+                file = self._files.read(path)
+            except FileNotFoundError:
+                read.gone.append(path)
+            except SkippedError as skipped:
+                stamp = self._files.stamp(path)
+                read.skipped[path] = (skipped.reason, stamp.size if stamp else 0)
+            else:
+                facts = facts_of(file.content)
+                row = rows.get(path)
+                if again or row is None or not _is_taken_in(row, file, facts):
+                    read.files.append((file, facts))
+        return read
+
+    def _set_unsettled_aside(self, read: _Read, rows: dict[str, NoteRow]) -> None:
+        """Leave notes alone that another program seems to be writing at this moment."""
+        for file, facts in list(read.files):
+            row = rows.get(file.path)
+            if row is not None and row.size > 0 and file.stamp.size == 0:
+                read.files.remove((file, facts))
+                self.unsettled.add(file.path)
+        for path in list(read.skipped):
+            if path in rows and read.skipped[path][0] in ("binary", "unreadable"):
+                del read.skipped[path]
+                self.unsettled.add(path)
+
+    async def _forget_gone(self, read: _Read, rows: dict[str, NoteRow]) -> None:
+        gone = [rows[path] for path in (*read.gone, *read.skipped) if path in rows]
+        if not gone and not read.skipped and not read.gone and not read.files:
+            return
+        vault_id = self._intake.vault_id
+        over = [*read.gone, *(file.path for file, _ in read.files)]
+
+        def write(tx: Transaction) -> None:
+            for row in gone:
+                self._intake.forget(tx, row, "missing", None)
+            store.clear_skipped(tx, vault_id, over)
+            for path, (reason, size) in read.skipped.items():
+                store.put_skipped(tx, vault_id, path, reason, size)
+
+        if gone or read.skipped or await self._any_skipped(over):
+            await self._database.write(write)
+
+    async def _any_skipped(self, paths: Sequence[str]) -> bool:
+        known = await self._database.read(
+            lambda conn: store.skipped_paths(conn, self._intake.vault_id)
+        )
+        return any(path in known for path in paths)
+
+    async def _prepare(
+        self, files: Sequence[tuple[NoteFile, TextFacts]], rows: dict[str, NoteRow]
+    ) -> list[PreparedNote]:
+        owners, origins = await self._database.read(lambda conn: self._owners(conn, files, rows))
+
+        def run() -> list[PreparedNote]:
+            return [
+                self._intake.prepare(
+                    file,
+                    owners.get(file.path),
+                    facts=facts,
+                    former_transcript=origins.get(file.path),
+                )
+                for file, facts in files
+            ]
+
+        return await asyncio.to_thread(run)
+
+    def _owners(
+        self,
+        conn: Readable,
+        files: Sequence[tuple[NoteFile, TextFacts]],
+        rows: dict[str, NoteRow],
+    ) -> tuple[dict[str, NoteRow], dict[str, TranscriptOrigin]]:
+        """Return which note each file is, and the recordings that those were made from."""
+        owners: dict[str, NoteRow] = {}
+        taken: set[str] = set()
+        strangers = []
+        for file, facts in files:
+            row = rows.get(file.path)
+            if row is not None:
+                owners[file.path] = row
+                taken.add(row.note_id)
+            else:
+                strangers.append((file, facts))
+        for file, facts in strangers:
+            found = self._returned(conn, file, facts, taken)
+            if found is not None:
+                owners[file.path] = found
+                taken.add(found.note_id)
+        origins = {}
+        for path, row in owners.items():
+            origin = store.transcript_of(conn, row.note_no)
+            if origin is not None:
+                origins[path] = origin
+        return owners, origins
+
+    def _returned(
+        self, conn: Readable, file: NoteFile, facts: TextFacts, taken: set[str]
+    ) -> NoteRow | None:
+        """Return the note without a file that *file* is, if there is one."""
+        vault_id = self._intake.vault_id
+        same = [
+            row
+            for row in store.away_with_content(conn, vault_id, facts.content_hash)
+            # An empty text is no evidence by itself.
+            if row.note_id not in taken and (file.content.strip() or row.path == file.path)
+        ]
+        if same:
+            return min(same, key=lambda row: _distance(row, file.path))
+        before = store.away_at(conn, vault_id, file.path)
+        if before is not None and before.note_id not in taken:
+            return before
+        if facts.front_matter_hash is None:
+            return None
+        alike = store.missing_with_front_matter(
+            conn, vault_id, facts.front_matter_hash, utc_in(-JUST_VANISHED_SECONDS)
+        )
+        return alike[0] if alike and alike[0].note_id not in taken else None
+
+
+def _distance(row: NoteRow, path: str) -> int:
+    """Return how far a note's last path is from *path*: same, same name, same folder, other."""
+    if row.path == path:
+        return 0
+    (folder, name), (other_folder, other_name) = split_path(row.path), split_path(path)
+    return 1 if name == other_name else 2 if folder == other_folder else 3
+
+
+def _is_taken_in(row: NoteRow, file: NoteFile, facts: TextFacts) -> bool:
+    known = (row.size, row.mtime_ns, row.content_hash)
+    return known == (file.stamp.size, file.stamp.mtime_ns, facts.content_hash)
+
+
+def _batches(paths: Sequence[tuple[str, int]]) -> Iterable[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for path, length in paths:
+        if batch and (len(batch) >= BATCH_FILES or size + length > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(path)
+        size += length
+    if batch:
+        yield batch
