@@ -1,6 +1,7 @@
 """``sidecar serve``: from the host's first line to the last log line."""
 
 import asyncio
+import gc
 import importlib
 import os
 import socket
@@ -55,6 +56,8 @@ class ServeOptions:
 
 def serve(options: ServeOptions) -> NoReturn:
     """Serve until a stop is asked for, and end the process."""
+    # Collecting while everything is imported finds nothing and costs a fifth of the start.
+    gc.disable()
     stdout = _private_stdout()
     lines = StdinLines()
     lines.start()
@@ -225,6 +228,8 @@ class _Running:
             extra={"port": port, "version": VERSION, "python": sys.version.split()[0]},
         )
         self.told_ready = True
+        gc.freeze()
+        gc.enable()
         self.stdout.write(ready.to_line())
 
     def _start_watchdog(self, reason: str) -> None:
