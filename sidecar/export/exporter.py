@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from sidecar.export.assets import Assets
 from sidecar.export.cancellation import StopSignal
 from sidecar.export.document import Document
 from sidecar.export.images import VaultPictures
@@ -33,6 +34,7 @@ class Workplace:
 
     output: Path
     pictures: VaultPictures
+    assets: Assets
     limits: ExportLimits
     stop: StopSignal
     progress: Progress

@@ -5,15 +5,15 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from html import escape
 from typing import Final
 from urllib.parse import unquote
 
 from sidecar.export.cancellation import StopSignal, in_thread
 from sidecar.export.code_highlighting import highlighted
-from sidecar.export.document import Document, Metadata, Node
+from sidecar.export.document import Document, Node
 from sidecar.export.exporter import ExportResult, Workplace
 from sidecar.export.html_style import code_styles, document_styles
+from sidecar.export.html_text import allowed, anchor_of, escaped, language_of, metadata_list
 from sidecar.export.images import PictureRefused
 from sidecar.export.output import OutputFile, WrittenFile
 from sidecar.export.schemas import ExportOptions
@@ -26,22 +26,6 @@ MAX_WARNINGS: Final = 200
 _STEP_SECONDS: Final = 0.25
 
 _ALLOWED_LINK: Final = re.compile(r"(https?://|mailto:)", re.IGNORECASE)
-# Not allowed in HTML text, not even as a reference.
-_NOT_TEXT: Final = dict.fromkeys(
-    [
-        *range(0x09),
-        0x0B,
-        *range(0x0E, 0x20),
-        *range(0x7F, 0xA0),
-        *range(0xD800, 0xE000),
-        0xFFFE,
-        0xFFFF,
-    ],
-    "\ufffd",
-)
-_HAN: Final = re.compile(r"[\u4e00-\u9fff]")
-_KANA: Final = re.compile(r"[\u3041-\u30ff]")
-_HANGUL: Final = re.compile(r"[\uac00-\ud7a3]")
 
 
 class HtmlExporter:
@@ -75,11 +59,6 @@ def _write_some(pieces: Iterator[str], output: OutputFile, stop: StopSignal) -> 
         if time.monotonic() > until:
             return True
     return False
-
-
-def escaped(value: str) -> str:
-    """Return *value* as HTML text that is also safe within quotes."""
-    return escape(value.translate(_NOT_TEXT), quote=True)
 
 
 class _Rendering:
@@ -128,7 +107,7 @@ class _Rendering:
         for warning in self._document.warnings:
             self._add_warning(warning)
         options, document = self._options, self._document
-        language = _language(document)
+        language = language_of(document)
         locale: Locale = "zh-CN" if language == "zh-CN" else current_locale()
         title = document.title or text("export.untitled", locale)
         yield "<!DOCTYPE html>\n"
@@ -143,7 +122,7 @@ class _Rendering:
         if options.include_title and document.title and not self._starts_with_title():
             yield f'<h1 class="title">{escaped(document.title)}</h1>\n'
         if options.include_metadata and document.metadata:
-            yield from _metadata(document.metadata, locale)
+            yield from metadata_list(document.metadata, locale)
         for block in document.root.children:
             yield from self._node(block)
             self.blocks_done += 1
@@ -184,7 +163,7 @@ class _Rendering:
     # -- blocks --------------------------------------------------------------------------------
 
     def _heading(self, node: Node) -> Iterator[str]:
-        name = self._new_anchor(_anchor(node.plain_text()))
+        name = self._new_anchor(anchor_of(node.plain_text()))
         attributes = f' id="{escaped(name)}"' if name else ""
         yield from self._within(f"h{node.attributes['level']}", node, "\n", attributes)
 
@@ -252,13 +231,16 @@ class _Rendering:
 
     def _code_block(self, node: Node) -> Iterator[str]:
         language = node.attributes.get("language")
-        code = (node.text or "").translate(_NOT_TEXT)
+        code = allowed(node.text or "")
         marked = highlighted(code, language)
         attributes = f' class="language-{escaped(language)}"' if language else ""
         yield '<pre class="highlight">' if marked is not None else "<pre>"
         yield f"<code{attributes}>{escaped(code) if marked is None else marked}</code></pre>\n"
 
     def _diagram(self, node: Node) -> Iterator[str]:
+        if node.type == "mermaid" and (drawn := self._drawn(node)):
+            yield f'<div class="drawn">{drawn}</div>\n'
+            return
         is_mermaid = node.type == "mermaid"
         self._warn(
             node,
@@ -270,7 +252,17 @@ class _Rendering:
         source = escaped(node.text or "")
         yield f'<div class="source"><pre><code class="language-{language}">{source}</code></pre></div>\n'
 
+    def _drawn(self, node: Node) -> str | None:
+        """Return the picture that the client drew for a node, None if there is none."""
+        source = node.text or ""
+        content = self._place.assets.find(node.type, source)
+        return None if content is None else _picture("image/png", content, source.strip())
+
     def _formula(self, node: Node) -> Iterator[str]:
+        is_block = node.type == "math_block" and not node.attributes.get("inline")
+        if drawn := self._drawn(node):
+            yield f'<div class="drawn">{drawn}</div>\n' if is_block else drawn
+            return
         self._warn(node, "warning.export_formula_unsupported")
         source = escaped((node.text or "").strip("\n"))
         if node.type == "math_inline":
@@ -318,6 +310,11 @@ class _Rendering:
 
     def _image(self, node: Node) -> Iterator[str]:
         address, alternative = str(node.attributes["src"]), str(node.attributes["alt"])
+        # A client may have hashed the address as it was written, or as a browser would send it.
+        given = self._place.assets.find("image", address, unquote(address))
+        if given is not None:
+            yield _picture("image/png", given, alternative, node.attributes.get("title"))
+            return
         try:
             picture = self._read_picture(address)
         except PictureRefused as refused:
@@ -332,10 +329,7 @@ class _Rendering:
             yield f'<span class="no-picture">{escaped(alternative)}</span>'
             return
         mime_type, content = picture
-        title = node.attributes.get("title")
-        named = f' title="{escaped(str(title))}"' if title else ""
-        data = base64.b64encode(content).decode("ascii")
-        yield f'<img src="data:{mime_type};base64,{data}" alt="{escaped(alternative)}"{named}>'
+        yield _picture(mime_type, content, alternative, node.attributes.get("title"))
 
     def _names(self, address: str) -> bool:
         return self._place.name_pictures and not address.lower().startswith("data:")
@@ -350,31 +344,7 @@ class _Rendering:
         return picture.mime_type, picture.content
 
 
-def _metadata(metadata: Metadata, locale: Locale) -> Iterator[str]:
-    entries = [
-        ("export.tags", ", ".join(metadata.tags)),
-        ("export.created", metadata.created_at),
-        ("export.updated", metadata.updated_at),
-    ]
-    yield '<dl class="metadata">\n'
-    for key, value in entries:
-        if value:
-            yield f"<dt>{escaped(text(key, locale))}</dt><dd>{escaped(value)}</dd>\n"
-    yield "</dl>\n"
-
-
-def _anchor(words: str) -> str:
-    """Return the name under which links within the document find a heading."""
-    return "-".join(re.sub(r"[^\w\s-]", "", words.lower()).split())
-
-
-def _language(document: Document) -> str | None:
-    """Guess the language from the script, as fonts and line breaks depend on it."""
-    words = f"{document.title or ''}{document.root.plain_text()[:20_000]}"
-    if len(_KANA.findall(words)) * 20 > len(words):
-        return "ja"
-    if len(_HANGUL.findall(words)) * 10 > len(words):
-        return "ko"
-    if len(_HAN.findall(words)) * 10 > len(words):
-        return "zh-CN"
-    return None
+def _picture(mime_type: str, content: bytes, alternative: str, title: object = None) -> str:
+    named = f' title="{escaped(str(title))}"' if title else ""
+    data = base64.b64encode(content).decode("ascii")
+    return f'<img src="data:{mime_type};base64,{data}" alt="{escaped(alternative)}"{named}>'

@@ -61,6 +61,7 @@ pre {{ background: var(--surface); border: 1px solid var(--border); border-radiu
   overflow-x: auto; line-height: 1.5; tab-size: 4; }}
 pre > code {{ white-space: pre; }}
 .source {{ margin: 0 0 1em; }} .source > pre {{ margin: 0; }}
+.drawn {{ margin: 0 0 1em; overflow-x: auto; text-align: center; }} p img {{ vertical-align: middle; }}
 .formula > code {{ white-space: pre-wrap; }}
 .table {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; }}

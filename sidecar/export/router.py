@@ -40,15 +40,18 @@ def build_router(service: ExportService) -> APIRouter:
         summary="Export a note or a text",
         description=(
             "Queues an export and answers at once. The document is read when the job's turn comes.\n\n"
-            "Formats that this installation can't make, and `assets` as long as it can't place them, "
-            "get 501 `CAPABILITY_NOT_AVAILABLE`, and no job is created; `details.available` lists the "
-            "formats that it makes. At present it makes `html`, without `assets`: diagrams, function "
-            "plots and formulas keep their source, and the job's warnings say so.\n\n"
+            "A format that this installation can't make gets 501 `CAPABILITY_NOT_AVAILABLE` and creates no "
+            "job; `details.available` lists those that it makes. At present that is `html`.\n\n"
+            "`assets` are PNGs that stand in the place of diagrams, formulas and images, found by the hash "
+            "of their source; for html and docx 64 at most, each of 4,000,000 pixels and all together of "
+            "16,000,000 pixels and 8 MiB. Diagrams and formulas without one, and function plots, keep "
+            "their source, and the job's warnings say so.\n\n"
             "Pictures are taken from the vault alone (PNG, JPEG, WebP); nothing is fetched."
         ),
         responses=error_responses(
             "EXPORT_SOURCE_NOT_FOUND",
             "EXPORT_OPTIONS_INVALID",
+            "EXPORT_ASSET_INVALID",
             "CAPABILITY_NOT_AVAILABLE",
             "VAULT_NOT_OPEN",
             "VAULT_UNAVAILABLE",

@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from sidecar.export import store
 from sidecar.export.artefacts import Artefact, Artefacts
+from sidecar.export.assets import AssetLimits, Assets, read_assets
 from sidecar.export.cancellation import StopSignal, in_thread
 from sidecar.export.document import Document, Metadata
 from sidecar.export.exporter import DocumentExporter, ExportLimits, Workplace
@@ -31,6 +33,9 @@ MEBIBYTE: Final = 1024 * 1024
 
 # What can be made here. A format that the contract knows and that isn't among these is refused.
 MIME_TYPES: Final = {"html": "text/html"}
+ASSET_LIMITS: Final = AssetLimits(
+    count=64, pixels=4_000_000, pixels_in_all=16_000_000, bytes_in_all=8 * MEBIBYTE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,7 @@ class Vault(Protocol):
 class _Text:
     markdown: str
     folder: str
+    assets: Assets
     title: str | None = None
     metadata: Metadata | None = None
     is_note: bool = field(default=False)
@@ -134,19 +140,19 @@ class ExportService:
     async def create(self, request: ExportRequest) -> Job:
         """Queue an export.
 
-        Raises ``CAPABILITY_NOT_AVAILABLE`` for what can't be made here, ``EXPORT_SOURCE_NOT_FOUND``.
+        Raises ``CAPABILITY_NOT_AVAILABLE`` for a format that can't be made here,
+        ``EXPORT_ASSET_INVALID`` and ``EXPORT_SOURCE_NOT_FOUND``.
         """
         if request.format not in MIME_TYPES:
             raise ProjectError(
                 "CAPABILITY_NOT_AVAILABLE",
                 details={"format": request.format, "available": list(MIME_TYPES)},
             )
-        if request.assets:
-            # Better no document than one whose pictures are silently left out.
-            raise ProjectError("CAPABILITY_NOT_AVAILABLE", details={"member": "assets"})
+        stop = StopSignal()
+        assets = await in_thread(stop, read_assets, request.assets, ASSET_LIMITS, stop)
         if isinstance(request.source, NoteSource):
             await self._note(request.source.note_id)
-        source = request.source.model_dump()
+        source = request.source.model_dump() | {"assets": assets.to_json()}
         asked = request.model_dump(include={"format", "options", "title"})
 
         def insert(tx: Transaction) -> Job:
@@ -187,32 +193,36 @@ class ExportService:
     # -- the work ------------------------------------------------------------------------------
 
     async def _run(self, context: JobContext) -> JobOutcome:
-        from sidecar.export.markdown import parse_markdown  # noqa: PLC0415 - heavy
-
         job, stop = context.job, StopSignal()
         options = ExportOptions.model_validate(job.request["options"])
         source = await self._source(job.job_id)
         await context.progress("parsing")
-        document: Document = await in_thread(stop, parse_markdown, source.markdown, stop)
+        document = await in_thread(stop, _parse, source.markdown, stop)
         given = (job.request["title"] or "").strip() or source.title
         document.title = given or document.first_heading()
         document.metadata = source.metadata
 
         await context.progress("rendering", 0, len(document.root.children))
         settings = self._settings
-        exporter = self._exporter(
+        output = self._paths.temporary / self._artefacts.path_of(job).name
+        make_exporter = await in_thread(stop, _html_exporter)
+        exporter: DocumentExporter = make_exporter(
             Workplace(
-                output=self._paths.temporary / f"{job.job_id}.{job.request['format']}",
+                output=output,
                 pictures=VaultPictures(self._vault.root, source.folder, settings.picture_bytes),
+                assets=source.assets,
                 limits=settings.limits(),
                 stop=stop,
                 progress=functools.partial(context.progress, "rendering"),
                 name_pictures=source.is_note,
             )
         )
-        result = await exporter.export(document, options)
-        await context.progress("writing")
-        await in_thread(stop, put_in_place, result.file, self._artefacts.path_of(job))
+        try:
+            result = await exporter.export(document, options)
+            await context.progress("writing")
+            await in_thread(stop, put_in_place, result.file, self._artefacts.path_of(job))
+        finally:
+            _remove(output)
         file = {
             # The first heading of a text that wasn't saved stays in the document alone.
             "file_name": file_name(given, f".{job.request['format']}"),
@@ -224,21 +234,17 @@ class ExportService:
         warnings = [warning.to_json() for warning in result.warnings]
         return JobOutcome({"file": file, "warnings": warnings})
 
-    def _exporter(self, place: Workplace) -> DocumentExporter:
-        from sidecar.export.html_exporter import HtmlExporter  # noqa: PLC0415 - heavy
-
-        return HtmlExporter(place)
-
     async def _source(self, job_id: str) -> _Text:
         source = await self._database.read(lambda conn: store.get_source(conn, job_id))
         if source is None:
             raise ProjectError("EXPORT_SOURCE_NOT_FOUND")
+        assets = Assets.from_json(source["assets"])
         if source["type"] == "markdown":
             folder = (source["file_path"] or "").rpartition("/")[0]
-            return _Text(source["markdown"], folder)
+            return _Text(source["markdown"], folder, assets)
         note = await self._note(source["note_id"])
         metadata = Metadata(tuple(note.tags), note.created_at, note.updated_at)
-        return _Text(note.content, note.folder, note.title, metadata, is_note=True)
+        return _Text(note.content, note.folder, assets, note.title, metadata, is_note=True)
 
     async def _note(self, note_id: str) -> ExportedNote:
         try:
@@ -252,7 +258,7 @@ class ExportService:
         store.forget_source(tx, job.job_id)
         if job.status != "completed":
             # A cancel can win after the file was put in place.
-            tx.after_commit(lambda: self._artefacts.path_of(job).unlink(missing_ok=True))
+            tx.after_commit(lambda: _remove(self._artefacts.path_of(job)))
 
     # -- expiry --------------------------------------------------------------------------------
 
@@ -269,7 +275,7 @@ class ExportService:
         removed = 0
         for job_id, path in await asyncio.to_thread(self._artefacts.stored):
             if not await self._is_kept(job_id):
-                await asyncio.to_thread(path.unlink, missing_ok=True)
+                await asyncio.to_thread(_remove, path)
                 removed += 1
         return removed
 
@@ -280,3 +286,26 @@ class ExportService:
             return False
         artefact: Any = self._artefacts.of(job)
         return not job.is_terminal if artefact is None else not artefact.has_expired
+
+
+# What these load takes a while the first time, so it isn't loaded on the event loop.
+
+
+def _parse(markdown: str, stop: StopSignal) -> Document:
+    from sidecar.export.markdown import parse_markdown  # noqa: PLC0415
+
+    return parse_markdown(markdown, stop)
+
+
+def _html_exporter() -> Callable[[Workplace], DocumentExporter]:
+    from sidecar.export.html_exporter import HtmlExporter  # noqa: PLC0415
+
+    return HtmlExporter
+
+
+def _remove(path: Path) -> None:
+    """Remove a file; what can't be removed now is left to the next sweep."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        log.warning("export.file_not_removed", extra={"reason": type(error).__name__})

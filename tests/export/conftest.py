@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from sidecar.export.assets import Assets
 from sidecar.export.cancellation import StopSignal
 from sidecar.export.document import Metadata
 from sidecar.export.exporter import ExportLimits, ExportResult, Workplace
@@ -31,6 +32,7 @@ def export_markdown(tmp_path: Path) -> ExportMarkdown:
         title: str | None = None,
         metadata: Metadata | None = None,
         folder: str = "",
+        assets: Assets | None = None,
         limits: ExportLimits = LIMITS,
         options: ExportOptions | None = None,
     ) -> ExportResult:
@@ -39,8 +41,15 @@ def export_markdown(tmp_path: Path) -> ExportMarkdown:
         stop = StopSignal()
         document = parse_markdown(markdown, stop)
         document.title, document.metadata = title, metadata
-        pictures = VaultPictures(vault, folder, limits.picture_bytes)
-        place = Workplace(tmp_path / "out.html", pictures, limits, stop, ignore, name_pictures=True)
+        place = Workplace(
+            output=tmp_path / "out.html",
+            pictures=VaultPictures(vault, folder, limits.picture_bytes),
+            assets=assets or Assets({}),
+            limits=limits,
+            stop=stop,
+            progress=ignore,
+            name_pictures=True,
+        )
         return await HtmlExporter(place).export(document, options or ExportOptions())
 
     return export

@@ -5,7 +5,7 @@ import struct
 import zlib
 
 
-def _chunk(name: bytes, body: bytes) -> bytes:
+def chunk(name: bytes, body: bytes) -> bytes:
     return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
 
 
@@ -13,13 +13,13 @@ def png(width: int = 2, height: int = 2, extra: bytes = b"") -> bytes:
     """Return a red PNG; *extra* lies in a private chunk and makes it larger."""
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     rows = zlib.compress((b"\0" + b"\xff\0\0" * width) * height)
-    private = _chunk(b"prVt", extra) if extra else b""
+    private = chunk(b"prVt", extra) if extra else b""
     return (
         b"\x89PNG\r\n\x1a\n"
-        + _chunk(b"IHDR", header)
+        + chunk(b"IHDR", header)
         + private
-        + _chunk(b"IDAT", rows)
-        + _chunk(b"IEND", b"")
+        + chunk(b"IDAT", rows)
+        + chunk(b"IEND", b"")
     )
 
 
