@@ -200,7 +200,11 @@ class Database:
     def _call_on_loop(self, callbacks: list[Callable[[], None]]) -> None:
         def run_all() -> None:
             for callback in callbacks:
-                callback()
+                try:
+                    callback()
+                except Exception:
+                    # What one write has to tell must not be lost because another's failed.
+                    log.exception("database.callback_failed")
 
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(run_all)
