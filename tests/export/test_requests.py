@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sidecar.app import offline_openapi
 from sidecar.kernel.catalogue import ERRORS
 from tests.app_client import RunningApp
 from tests.export import client
@@ -347,3 +348,38 @@ async def test_many_exports_at_once(app: RunningApp) -> None:
     ids = await asyncio.gather(*(client.create(app, markdown_request(f"# {n}")) for n in range(12)))
     jobs = [await client.ended(app, job_id) for job_id in ids]
     assert {job["status"] for job in jobs} == {"completed"}
+
+
+@pytest.mark.proves("export.errors.openapi")
+def test_the_errors_of_each_path_are_documented() -> None:
+    paths = offline_openapi()["paths"]
+    expected = {
+        ("/api/exports", "post"): {
+            "EXPORT_SOURCE_NOT_FOUND": "404",
+            "EXPORT_OPTIONS_INVALID": "422",
+            "EXPORT_ASSET_INVALID": "422",
+            "VALIDATION_ERROR": "422",
+            "CAPABILITY_NOT_AVAILABLE": "501",
+            "VAULT_NOT_OPEN": "409",
+            "PAYLOAD_TOO_LARGE": "413",
+        },
+        ("/api/exports", "get"): {"VALIDATION_ERROR": "422"},
+        ("/api/exports/{job_id}", "get"): {"EXPORT_JOB_NOT_FOUND": "404"},
+        ("/api/exports/{job_id}/cancel", "post"): {
+            "EXPORT_JOB_NOT_FOUND": "404",
+            "JOB_ALREADY_FINISHED": "409",
+        },
+        ("/api/exports/{job_id}/file", "get"): {
+            "EXPORT_JOB_NOT_FOUND": "404",
+            "EXPORT_FILE_EXPIRED": "410",
+        },
+    }
+    assert {path for path in paths if path.startswith("/api/exports")} == {p for p, _ in expected}
+    for (path, method), codes in expected.items():
+        responses = paths[path][method]["responses"]
+        for code, status in codes.items():
+            assert f"`{code}`" in responses[status]["description"], (path, code)
+    # What a job can end with is told where it is read.
+    description = paths["/api/exports/{job_id}"]["get"]["description"]
+    for code in ("EXPORT_RENDER_FAILED", "EXPORT_OUTPUT_TOO_LARGE", "EXPORT_UNSUPPORTED_CONTENT"):
+        assert code in description
