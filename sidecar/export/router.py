@@ -12,14 +12,13 @@ from sidecar.export.schemas import (
     ExportJobListResponse,
     ExportListQuery,
     ExportRequest,
-    JobProgress,
 )
 from sidecar.export.service import ExportService
-from sidecar.kernel.catalogue import localise, text
+from sidecar.kernel.catalogue import localise
 from sidecar.kernel.errors import error_responses
+from sidecar.kernel.job_models import JobProgress, OperationResponse
 from sidecar.kernel.job_store import Job
 from sidecar.kernel.paging import page_of
-from sidecar.system.schemas import OperationResponse
 
 TAG: Final = "exports"
 
@@ -92,7 +91,7 @@ def build_router(service: ExportService) -> APIRouter:
     )
     async def cancel_export(job_id: str) -> OperationResponse:
         await service.cancel(job_id)
-        return OperationResponse(status="accepted", message=text("operation.cancel_requested"))
+        return OperationResponse.accepted("cancel_requested")
 
     @router.get(
         "/{job_id}/file",
@@ -126,7 +125,7 @@ def _job(service: ExportService, job: Job) -> ExportJob:
         job_id=job.job_id,
         status=job.status,
         format=job.request["format"],
-        progress=JobProgress.model_validate(localise(job.progress)) if job.progress else None,
+        progress=JobProgress.of(job.progress),
         file=ExportFile.model_validate(artefact, from_attributes=True) if artefact else None,
         warnings=localise(job.result["warnings"]) if job.result else [],
         error=error.message() if error else None,

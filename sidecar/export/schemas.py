@@ -18,6 +18,7 @@ from pydantic_core import PydanticCustomError
 
 from sidecar.export.themes import DEFAULT_THEME, CodeTheme
 from sidecar.kernel.errors import ProjectError
+from sidecar.kernel.job_models import JobProgress
 from sidecar.kernel.paging import Page, PageQuery, empty_as_absent
 
 MAX_MARKDOWN: Final = 200_000
@@ -166,16 +167,6 @@ class ExportRequest(BaseModel):
                 },
             )
         return self
-
-
-class JobProgress(BaseModel):
-    """How far a job is."""
-
-    phase: str = Field(description="What the job does now: parsing, rendering or writing.")
-    current: float
-    total: float = Field(description="0 where it isn't known.")
-    percent: float | None = Field(description="Within the phase; null where it isn't known.")
-    message: str = Field(description="What a person may read, in the language of the request.")
 
 
 class ExportFile(BaseModel):

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import FileResponse
 from starlette.requests import ClientDisconnect
 
-from sidecar.kernel.catalogue import text
 from sidecar.kernel.errors import ProjectError, error_responses
+from sidecar.kernel.job_models import OperationResponse
 from sidecar.kernel.paging import PageQuery
 from sidecar.kernel.sse import resource_stream
 from sidecar.media.byte_range import usable_range
@@ -27,7 +27,6 @@ from sidecar.media.schemas import (
     TranscriptNoteRequest,
 )
 from sidecar.media.service import AttachmentFile, MediaService
-from sidecar.system.schemas import OperationResponse
 from sidecar.vault.schemas import Note
 
 UPLOAD_BODY: Final[dict[str, Any]] = {
@@ -257,7 +256,7 @@ def _add_transcriptions(router: APIRouter, service: MediaService) -> None:
     )
     async def cancel_transcription(job_id: str) -> OperationResponse:
         await service.transcriptions.cancel(job_id)
-        return OperationResponse(status="accepted", message=text("operation.cancel_requested"))
+        return OperationResponse.accepted("cancel_requested")
 
 
 def _add_events(router: APIRouter, service: MediaService) -> None:

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from sidecar.kernel.job_models import JobProgress
 from sidecar.kernel.job_store import JobStatus
 from sidecar.kernel.paging import Page, PageQuery, empty_as_absent
 from sidecar.media.attachment_types import Kind
@@ -36,18 +37,6 @@ class AttachmentQuery(PageQuery):
     kind: Annotated[Kind | None, BeforeValidator(empty_as_absent)] = Field(
         None, description="Only attachments of this kind."
     )
-
-
-class JobProgress(BaseModel):
-    """How far a job is."""
-
-    phase: str = Field(description="What is being done, a stable name.")
-    current: float = Field(
-        description="How much of `total` is done; seconds of sound while transcribing."
-    )
-    total: float = Field(description="The whole; 0 while it is unknown.")
-    percent: float | None = Field(description="0 to 100, null while the whole is unknown.")
-    message: str = Field(description="What a person may read.")
 
 
 class TranscriptWord(BaseModel):

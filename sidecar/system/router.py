@@ -5,13 +5,12 @@ from collections.abc import Callable
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, JSONResponse
 
-from sidecar.kernel.catalogue import text
 from sidecar.kernel.errors import error_responses
+from sidecar.kernel.job_models import OperationResponse
 from sidecar.system.docs_page import docs_page, home_page
 from sidecar.system.schemas import (
     HostStatus,
     Liveness,
-    OperationResponse,
     PackageHandle,
     PackageRequest,
     SystemHealth,
@@ -49,7 +48,7 @@ def build_router(service: SystemService, request_stop: Callable[[], None]) -> AP
     async def shutdown() -> OperationResponse:
         """Needs the host token. The stop begins after this answer and takes 10 s at the most."""
         request_stop()
-        return OperationResponse(status="accepted", message=text("operation.shutdown_requested"))
+        return OperationResponse.accepted("shutdown_requested")
 
     @router.post(
         "/api/tickets",

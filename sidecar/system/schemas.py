@@ -58,13 +58,6 @@ class SystemHealth(BaseModel):
     subsystems: dict[str, SubsystemHealth]
 
 
-class OperationResponse(BaseModel):
-    """A request was recorded; its effect is told elsewhere."""
-
-    status: Literal["accepted"]
-    message: str
-
-
 class TicketRequest(BaseModel):
     """Which path a ticket is to open."""
 
