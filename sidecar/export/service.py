@@ -3,10 +3,11 @@
 import asyncio
 import contextlib
 import functools
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from sidecar.export import store
 from sidecar.export.artefacts import Artefact, Artefacts
@@ -266,7 +267,7 @@ class ExportService:
         while True:
             try:
                 await self.sweep()
-            except OSError as error:
+            except (OSError, sqlite3.Error) as error:
                 log.warning("export.sweep_failed", extra={"reason": type(error).__name__})
             await asyncio.sleep(SWEEP_SECONDS)
 
@@ -282,9 +283,9 @@ class ExportService:
     async def _is_kept(self, job_id: str) -> bool:
         try:
             job = await self.get(job_id)
-        except ProjectError:
+        except ProjectError:  # There is no such job.
             return False
-        artefact: Any = self._artefacts.of(job)
+        artefact = self._artefacts.of(job)
         return not job.is_terminal if artefact is None else not artefact.has_expired
 
 
