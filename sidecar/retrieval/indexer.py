@@ -6,7 +6,7 @@ from sidecar.kernel.database import Transaction
 from sidecar.retrieval import store
 from sidecar.retrieval.blocks import Block, cut_blocks
 from sidecar.retrieval.passages import AudioSpan, find_spans
-from sidecar.retrieval.store import BlockRow, IndexedBlock, NoteEntry
+from sidecar.retrieval.store import BlockRow, IndexedBlock, NoteEntry, Words
 from sidecar.vault.service import IndexedNote, IndexStep
 
 # Blocks that one transaction writes, so that other writers needn't wait long.
@@ -34,7 +34,8 @@ class SearchIndexer:
             source_audio=note.transcript.source_audio if note.transcript else None,
             tag_keys=note.tag_keys,
         )
-        update = _NoteUpdate(entry, blocks, self._changed)
+        words = [store.words_of(block) for block in blocks]
+        update = _NoteUpdate(entry, blocks, words, self._changed)
         later = range(STEP_BLOCKS, len(blocks), STEP_BLOCKS)
         return [update.begin, *(update.part(start) for start in later)]
 
@@ -54,10 +55,15 @@ class _NoteUpdate:
     """The writes of one note. They run in order on the writer thread."""
 
     def __init__(
-        self, entry: NoteEntry, blocks: Sequence[IndexedBlock], changed: Callable[[], None]
+        self,
+        entry: NoteEntry,
+        blocks: Sequence[IndexedBlock],
+        words: Sequence[Words],
+        changed: Callable[[], None],
     ) -> None:
         self._entry = entry
         self._blocks = blocks
+        self._words = words
         self._changed = changed
         self._note_no = 0
         self._former: dict[str, BlockRow] = {}
@@ -79,12 +85,13 @@ class _NoteUpdate:
 
     def _write(self, tx: Transaction, start: int) -> None:
         state = store.text_state(tx)
-        for block in self._blocks[start : start + STEP_BLOCKS]:
+        end = start + STEP_BLOCKS
+        for block, words in zip(self._blocks[start:end], self._words[start:end], strict=True):
             row = self._former.get(block.block_id)
             if row is not None:
                 store.update_block(tx, state, row, block)
             else:
-                store.insert_block(tx, state, self._note_no, block)
+                store.insert_block(tx, state, self._note_no, block, words)
         tx.after_commit(self._changed)
 
 

@@ -14,6 +14,9 @@ TEXT_STATE: Final = "text"
 WEIGHTS: Final = "4.0, 2.0, 1.0"
 
 
+Words = tuple[str, str, str]
+
+
 @dataclass(frozen=True, slots=True)
 class IndexedBlock:
     """A block as it is stored. ``title`` and ``headings`` are the words that it is found by."""
@@ -112,21 +115,29 @@ def put_text_state(tx: Transaction, state: TextState) -> None:
 
 def put_note(tx: Transaction, entry: NoteEntry) -> int:
     """Insert or update a note and return its number."""
-    row = tx.execute(
-        "INSERT INTO search_notes (note_id, vault_id, title, file_path, folder_key, source_audio)"
-        " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (note_id) DO UPDATE SET vault_id = excluded.vault_id,"
-        " title = excluded.title, file_path = excluded.file_path, folder_key = excluded.folder_key,"
-        " source_audio = excluded.source_audio RETURNING note_no",
-        (
-            entry.note_id,
-            entry.vault_id,
-            entry.title,
-            entry.file_path,
-            entry.folder_key,
-            entry.source_audio,
-        ),
-    ).fetchone()
-    note_no = int(row[0])
+    note_no = note_number(tx, entry.note_id)
+    values = (
+        entry.vault_id,
+        entry.title,
+        entry.file_path,
+        entry.folder_key,
+        entry.source_audio,
+    )
+    # Two plain statements and no upsert: that would have the full text index write out what it
+    # gathers in memory at every note, which made indexing take half as long again.
+    if note_no is None:
+        cursor = tx.execute(
+            "INSERT INTO search_notes (vault_id, title, file_path, folder_key, source_audio, note_id)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (*values, entry.note_id),
+        )
+        note_no = int(cursor.lastrowid or 0)
+    else:
+        tx.execute(
+            "UPDATE search_notes SET vault_id = ?, title = ?, file_path = ?, folder_key = ?,"
+            " source_audio = ? WHERE note_no = ?",
+            (*values, note_no),
+        )
     tx.execute("DELETE FROM search_tags WHERE note_no = ?", (note_no,))
     tx.executemany(
         "INSERT INTO search_tags (note_no, tag_key) VALUES (?, ?)",
@@ -163,7 +174,7 @@ def _block_row(row: sqlite3.Row) -> BlockRow:
             row["ordinal"],
             row["kind"],
             row["title"],
-            tuple(json.loads(row["headings"])),
+            tuple(row["headings"].split("\n")) if row["headings"] else (),
             row["start_char"],
             row["end_char"],
             row["text"],
@@ -174,15 +185,17 @@ def _block_row(row: sqlite3.Row) -> BlockRow:
     )
 
 
-def insert_block(tx: Transaction, state: TextState, note_no: int, block: IndexedBlock) -> int:
-    """Insert a block, searchable, and return its number."""
+def insert_block(
+    tx: Transaction, state: TextState, note_no: int, block: IndexedBlock, words: Words
+) -> int:
+    """Insert a block that is found by *words*, and return its number."""
     cursor = tx.execute(
         "INSERT INTO search_blocks (block_id, note_no, ordinal, kind, title, headings, start_char,"
         " end_char, text, start_time, end_time, speaker) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (block.block_id, note_no, *_values(block)),
     )
     block_no = int(cursor.lastrowid or 0)
-    insert_text(tx, state.active, block_no, block)
+    insert_text(tx, state.active, block_no, words)
     return block_no
 
 
@@ -201,7 +214,7 @@ def update_block(tx: Transaction, state: TextState, row: BlockRow, block: Indexe
     )
     if words_changed:
         for table in state.holding(row.block_no):
-            insert_text(tx, table, row.block_no, block)
+            insert_text(tx, table, row.block_no, words_of(block))
 
 
 def delete_block(tx: Transaction, state: TextState, row: BlockRow) -> None:
@@ -216,7 +229,7 @@ def _values(block: IndexedBlock) -> tuple[Any, ...]:
         block.ordinal,
         block.kind,
         block.title,
-        json.dumps(block.headings, ensure_ascii=False),
+        "\n".join(block.headings),
         block.start,
         block.end,
         block.text,
@@ -229,16 +242,17 @@ def _values(block: IndexedBlock) -> tuple[Any, ...]:
 # -- full text -----------------------------------------------------------------------------------
 
 
-def _words(block: IndexedBlock) -> tuple[str, str, str]:
+def words_of(block: IndexedBlock) -> Words:
+    """Return what the full text index holds of a block: title, headings and text."""
     headings = searchable("\n".join(block.headings)) if block.headings else ""
     return searchable(block.title) if block.title else "", headings, searchable(block.text)
 
 
-def insert_text(tx: Transaction, table: str, block_no: int, block: IndexedBlock) -> None:
+def insert_text(tx: Transaction, table: str, block_no: int, words: Words) -> None:
     """Write a block's words into one of the full text indexes."""
     tx.execute(
         f"INSERT INTO search_text_{table} (rowid, title, headings, body) VALUES (?, ?, ?, ?)",  # noqa: S608
-        (block_no, *_words(block)),
+        (block_no, *words),
     )
 
 
@@ -247,7 +261,7 @@ def _delete_text(tx: Transaction, table: str, block_no: int, block: IndexedBlock
     name = f"search_text_{table}"
     tx.execute(
         f"INSERT INTO {name} ({name}, rowid, title, headings, body) VALUES ('delete', ?, ?, ?, ?)",  # noqa: S608
-        (block_no, *_words(block)),
+        (block_no, *words_of(block)),
     )
 
 

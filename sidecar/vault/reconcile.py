@@ -26,7 +26,7 @@ from sidecar.vault.write_lock import WriteLock
 
 log = get_logger(__name__)
 
-BATCH_FILES: Final = 48
+BATCH_FILES: Final = 100
 BATCH_BYTES: Final = 512 * 1024
 # A note that went this long ago isn't taken for one that was moved and edited at once.
 JUST_VANISHED_SECONDS: Final = 120.0
@@ -48,6 +48,26 @@ class _Read:
     files: list[tuple[NoteFile, TextFacts]] = field(default_factory=list)
     skipped: dict[str, tuple[str, int]] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """How files are taken in: half-written ones as they are, unchanged ones again."""
+
+    settled: bool = False
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Files that are ready to be stored, and what that was worked out from."""
+
+    paths: Sequence[str]
+    how: _How
+    rows: dict[str, NoteRow]
+    read: _Read
+    owners: dict[str, NoteRow]
+    prepared: list[PreparedNote]
 
 
 class Reconciler:
@@ -86,10 +106,8 @@ class Reconciler:
             return
         self.progress = ScanProgress(running=True, total=len(vanished) + len(changed))
         try:
-            for batch in _batches([(path, 0) for path in vanished]):
-                await self._take_in(batch, settled=True)
-            for batch in _batches(changed):
-                await self._take_in(batch, settled=False)
+            await self._take_in(_batches([(path, 0) for path in vanished]), _How(settled=True))
+            await self._take_in(_batches(changed), _How())
         finally:
             self.progress.running = False
 
@@ -139,40 +157,101 @@ class Reconciler:
             ]
         )
         # What is gone goes first, so that a file that was moved is known again.
-        for batch in _batches(sorted(sized, key=lambda item: item[1] > 0)):
-            await self._take_in(batch, settled=settled)
+        sized.sort(key=lambda item: item[1] > 0)
+        await self._take_in(_batches(sized), _How(settled=settled))
 
     async def index_again(self, report: Callable[[int, int], Awaitable[None]]) -> None:
         """Take in every note whether it has changed or not."""
         vault_id = self._intake.vault_id
         known = await self._database.read(lambda conn: store.stamps(conn, vault_id))
-        done = 0
-        for batch in _batches([(path, size) for path, (size, _, _) in known.items()]):
-            await self._lock.run(lambda paths=batch: self._take_in_locked(paths, again=True))  # type: ignore[misc]
-            done += len(batch)
-            await report(done, len(known))
+        paths = [(path, size) for path, (size, _, _) in known.items()]
+        await self._take_in(
+            _batches(paths), _How(again=True), lambda done: report(done, len(paths))
+        )
 
-    async def _take_in(self, paths: Sequence[str], *, settled: bool) -> None:
-        await self._lock.run(lambda: self._take_in_locked(paths, settled=settled))
-        self.progress.scanned += len(paths)
-
-    async def _take_in_locked(
-        self, paths: Sequence[str], *, settled: bool = False, again: bool = False
+    async def _take_in(
+        self,
+        batches: Iterable[Sequence[str]],
+        how: _How,
+        report: Callable[[int], Awaitable[None]] | None = None,
     ) -> None:
+        """Take in files batch by batch: while one is stored, the next is read and prepared."""
+        done = 0
+        storing: asyncio.Task[None] | None = None
+        try:
+            for paths in batches:
+                batch = await self._prepare(paths, how)
+                if storing is not None:
+                    await asyncio.shield(storing)
+                storing = asyncio.create_task(self._store_alone(batch))
+                done += len(paths)
+                self.progress.scanned += len(paths)
+                if report is not None:
+                    await report(done)
+            if storing is not None:
+                await asyncio.shield(storing)
+        finally:
+            # Nobody waits for it after a cancellation; the write lock sees it through.
+            if storing is not None and not storing.done():
+                storing.cancel()
+
+    async def _prepare(self, paths: Sequence[str], how: _How) -> _Batch:
+        vault_id = self._intake.vault_id
+        rows = await self._database.read(lambda conn: _rows_at(conn, vault_id, paths))
+        read = await asyncio.to_thread(self._read, paths, rows, again=how.again)
+        if not how.settled:
+            self._set_unsettled_aside(read, rows)
+        owners: dict[str, NoteRow] = {}
+        prepared: list[PreparedNote] = []
+        if read.files:
+            owners, origins = await self._database.read(
+                lambda conn: self._owners(conn, read.files, rows)
+            )
+            prepared = await asyncio.to_thread(self._prepare_files, read.files, owners, origins)
+        return _Batch(paths, how, rows, read, owners, prepared)
+
+    def _prepare_files(
+        self,
+        files: Sequence[tuple[NoteFile, TextFacts]],
+        owners: dict[str, NoteRow],
+        origins: dict[str, TranscriptOrigin],
+    ) -> list[PreparedNote]:
+        return [
+            self._intake.prepare(
+                file,
+                owners.get(file.path),
+                facts=facts,
+                former_transcript=origins.get(file.path),
+            )
+            for file, facts in files
+        ]
+
+    async def _store_alone(self, batch: _Batch) -> None:
+        await self._lock.run(lambda: self._store(batch))
+
+    async def _store(self, batch: _Batch) -> None:
+        """Store a batch; runs under the write lock."""
+        if not await self._still_true(batch):
+            batch = await self._prepare(batch.paths, batch.how)
+        await self._forget_gone(batch.read, batch.rows)
+        if batch.prepared:
+            await self._intake.store(batch.prepared)
+
+    async def _still_true(self, batch: _Batch) -> bool:
+        """Whether neither files nor rows have changed since the batch was prepared."""
         vault_id = self._intake.vault_id
 
-        def known(conn: Readable) -> dict[str, NoteRow]:
-            found = ((path, store.at_path(conn, vault_id, path)) for path in paths)
-            return {path: row for path, row in found if row is not None}
+        def same_rows(conn: Readable) -> bool:
+            return _rows_at(conn, vault_id, batch.paths) == batch.rows and all(
+                store.get(conn, vault_id, row.note_id) == row for row in batch.owners.values()
+            )
 
-        rows = await self._database.read(known)
-        read = await asyncio.to_thread(self._read, paths, rows, again=again)
-        if not settled:
-            self._set_unsettled_aside(read, rows)
-        await self._forget_gone(read, rows)
-        if read.files:
-            prepared = await self._prepare(read.files, rows)
-            await self._intake.store(prepared)
+        def same_files() -> bool:
+            return all(
+                self._files.stamp(file.path) == file.stamp for file, _ in batch.read.files
+            ) and all(self._files.stamp(path) is None for path in batch.read.gone)
+
+        return await self._database.read(same_rows) and await asyncio.to_thread(same_files)
 
     def _read(self, paths: Sequence[str], rows: dict[str, NoteRow], *, again: bool) -> _Read:
         read = _Read()
@@ -226,24 +305,6 @@ class Reconciler:
         )
         return any(path in known for path in paths)
 
-    async def _prepare(
-        self, files: Sequence[tuple[NoteFile, TextFacts]], rows: dict[str, NoteRow]
-    ) -> list[PreparedNote]:
-        owners, origins = await self._database.read(lambda conn: self._owners(conn, files, rows))
-
-        def run() -> list[PreparedNote]:
-            return [
-                self._intake.prepare(
-                    file,
-                    owners.get(file.path),
-                    facts=facts,
-                    former_transcript=origins.get(file.path),
-                )
-                for file, facts in files
-            ]
-
-        return await asyncio.to_thread(run)
-
     def _owners(
         self,
         conn: Readable,
@@ -295,6 +356,11 @@ class Reconciler:
             conn, vault_id, facts.front_matter_hash, utc_in(-JUST_VANISHED_SECONDS)
         )
         return alike[0] if alike and alike[0].note_id not in taken else None
+
+
+def _rows_at(conn: Readable, vault_id: str, paths: Sequence[str]) -> dict[str, NoteRow]:
+    found = ((path, store.at_path(conn, vault_id, path)) for path in paths)
+    return {path: row for path, row in found if row is not None}
 
 
 def _distance(row: NoteRow, path: str) -> int:

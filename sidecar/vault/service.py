@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from sidecar.kernel.clock import utc_now
-from sidecar.kernel.database import Database, Transaction
+from sidecar.kernel.database import Database, Readable, Transaction
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.ids import new_id
 from sidecar.kernel.logging import get_logger
@@ -64,6 +64,7 @@ class VaultService:
         self._writer = NoteWriter(database)
         self._scan_listeners: list[Callable[[], None]] = []
         self._opening = asyncio.Lock()
+        self._background = False
 
     # -- the vault -----------------------------------------------------------------------------
 
@@ -99,8 +100,17 @@ class VaultService:
         """Have *callback* called each time the whole vault has been compared with the disk."""
         self._scan_listeners.append(callback)
 
+    async def start(self) -> None:
+        """Begin to look through the open vault and to follow it, and every one opened from now on."""
+        self._background = True
+        if self._session is not None:
+            self._session.start()
+
     async def restore(self, chosen: Path | None = None) -> None:
-        """Open *chosen*, or the vault that was open last; a folder that is gone opens nothing."""
+        """Open *chosen*, or the vault that was open last; a folder that is gone opens nothing.
+
+        Cheap enough for the start: the notes are looked at after :meth:`start` alone.
+        """
         path = chosen
         if path is None:
             stored = await self._database.read(lambda conn: get_setting(conn, VAULT_SETTING))
@@ -122,18 +132,33 @@ class VaultService:
             if self._session is not None and self._session.files.root == root:
                 return
 
-            def write(tx: Transaction) -> str:
-                put_setting(tx, VAULT_SETTING, str(root))
-                return store.vault_id_of(tx, str(root), new_id("vault"), utc_now())
-
-            vault_id = await self._database.write(write)
+            vault_id = await self._chosen(str(root))
             former, self._session = self._session, None
             if former is not None:
                 await former.close()
             session = VaultSession(vault_id, root, self._database, self._indexer)
             session.scanned_at = self._scanned
-            session.start()
+            if self._background:
+                session.start()
             self._session = session
+
+    async def _chosen(self, root: str) -> str:
+        """Remember the vault that is open and return its id; nothing is written if it is known."""
+
+        def known(conn: Readable) -> str | None:
+            if get_setting(conn, VAULT_SETTING) != root:
+                return None
+            return store.known_vault_id(conn, root)
+
+        vault_id = await self._database.read(known)
+        if vault_id is not None:
+            return vault_id
+
+        def write(tx: Transaction) -> str:
+            put_setting(tx, VAULT_SETTING, root)
+            return store.vault_id_of(tx, root, new_id("vault"), utc_now())
+
+        return await self._database.write(write)
 
     def _scanned(self) -> None:
         for callback in self._scan_listeners:

@@ -87,6 +87,12 @@ def vault_id_of(tx: Transaction, root: str, new_id: str, now: str) -> str:
     return str(row[0])
 
 
+def known_vault_id(conn: Readable, root: str) -> str | None:
+    """Return the id of the vault at *root* if it was open before."""
+    row = conn.execute("SELECT vault_id FROM vaults WHERE root = ?", (root,)).fetchone()
+    return str(row[0]) if row else None
+
+
 # -- one note ------------------------------------------------------------------------------------
 
 
