@@ -22,7 +22,7 @@ from sidecar.retrieval.schemas import (
 from sidecar.retrieval.snippets import snippet_of
 from sidecar.retrieval.store import FoundBlock, SearchFilter
 from sidecar.retrieval.terms import read_query
-from sidecar.retrieval.text_leg import find_text
+from sidecar.retrieval.text_leg import TextLeg
 from sidecar.vault.service import VaultService, check_folder, compare_key, tag_key
 
 log = get_logger(__name__)
@@ -39,6 +39,7 @@ class RetrievalService:
         self._database = database
         self._vault = vault
         self.profile = profile
+        self._text = TextLeg()
         vault.on_scanned(self._scan_completed)
 
     # -- search --------------------------------------------------------------------------------
@@ -57,7 +58,7 @@ class RetrievalService:
         query = read_query(request.query)
 
         def run(conn: sqlite3.Connection) -> list[SearchHit]:
-            ranked = find_text(conn, query, wanted, request.limit)
+            ranked = self._text.find(conn, query, wanted, request.limit)
             blocks = store.load_blocks(conn, [number for number, _ in ranked])
             return [
                 _hit(blocks[number], score, query.words, LegRank(rank=rank, score=score))

@@ -352,6 +352,16 @@ def match_text(
     return [(row[0], -row[1]) for row in rows]
 
 
+def count_text(conn: Readable, expression: str, limit: int) -> int:
+    """Return how many blocks of all vaults match, counted up to *limit*."""
+    table = f"search_text_{text_state(conn).active}"
+    row = conn.execute(
+        f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT ?)",  # noqa: S608
+        (expression, limit),
+    ).fetchone()
+    return int(row[0])
+
+
 @dataclass(frozen=True, slots=True)
 class FoundBlock:
     """A block with what a hit tells of its note."""

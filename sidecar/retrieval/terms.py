@@ -32,8 +32,8 @@ _QUERY_BREAK: Final = re.compile(r"[\s,;!?\"'“”‘’，。；：？！、�
 _WORD: Final = re.compile(r"[^\W_]+")
 
 MAX_TERMS: Final = 24
-MAX_LOOSE: Final = 40
-PREFIX_CHARS: Final = 2
+MAX_LOOSE: Final = 24
+PREFIX_CHARS: Final = 3
 
 _STOP_WORDS: Final = frozenset(
     [
@@ -129,12 +129,14 @@ def searchable(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TextQuery:
-    """A query as expressions of the full text index; None where nothing can be looked for."""
+    """A query as expressions of the full text index."""
 
-    strict: str | None
-    """All of what was typed."""
-    loose: str | None
-    """Any part of it that says something; None if that is no more than ``strict``."""
+    exact: str | None
+    """All the words; None where there is nothing that can be looked for."""
+    prefix: str | None
+    """The same, with the last word as the beginning of one that is still being typed."""
+    loose: tuple[str, ...]
+    """The words, and pairs of Chinese characters, that say something by themselves."""
     words: tuple[str, ...]
     """What to show in a snippet, in lower case."""
 
@@ -148,33 +150,28 @@ def read_query(query: str) -> TextQuery:
             terms.append(written)
     terms = terms[:MAX_TERMS]
     if not terms:
-        return TextQuery(None, None, ())
-    strict = " AND ".join(_phrase(term) for term in terms[:-1]) if len(terms) > 1 else ""
-    last = _last_phrase(terms[-1])
-    strict = f"{strict} AND {last}" if strict else last
-    loose = list(dict.fromkeys(part for term in terms for part in _loose_parts(term)))[:MAX_LOOSE]
-    joined = " OR ".join(loose)
-    words = tuple(
-        term.replace(" ", "").lower() if _HAS_CJK.search(term) else term.lower() for term in terms
+        return TextQuery(None, None, (), ())
+    phrases = [_phrase(term) for term in terms]
+    exact = " AND ".join(phrases)
+    prefix = None
+    last = terms[-1].split()[-1]
+    if len(last) >= PREFIX_CHARS and last.isalnum() and not _HAS_CJK.search(last):
+        prefix = " AND ".join((*phrases[:-1], f"({phrases[-1]} OR {phrases[-1]} *)"))
+    loose = dict.fromkeys(part for term in terms for part in _loose_parts(term))
+    return TextQuery(
+        exact,
+        prefix,
+        tuple(loose)[:MAX_LOOSE] if tuple(loose) != (exact,) else (),
+        tuple(_BETWEEN_CJK.sub("", term).lower() for term in terms),
     )
-    return TextQuery(strict, joined if loose and joined != strict else None, words)
 
 
 def _phrase(written: str) -> str:
     return '"' + written.replace('"', " ").replace("\0", " ").strip() + '"'
 
 
-def _last_phrase(written: str) -> str:
-    """The last word may be one that is still being typed."""
-    phrase = _phrase(written)
-    final = written.rsplit(maxsplit=1)[-1]
-    if len(final) >= PREFIX_CHARS and final.isalnum() and not _HAS_CJK.search(final):
-        return f"({phrase} OR {phrase} *)"
-    return phrase
-
-
 def _loose_parts(written: str) -> Iterator[str]:
-    """Yield the words and pairs of characters of a term."""
+    """Yield the words and pairs of characters of a term, as phrases."""
     compact = _BETWEEN_CJK.sub("", written)
     for run in _CJK_RUN.findall(compact):
         yield from _pairs(run)
