@@ -12,10 +12,11 @@ import os
 import queue
 import sys
 import threading
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from sidecar.kernel.clock import utc_now
+from sidecar.kernel.clock import format_utc
 from sidecar.kernel.redaction import redactor
 
 LOG_FILE_NAME: Final = "sidecar.log"
@@ -42,7 +43,7 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
         entry: dict[str, Any] = {
-            "time": utc_now(),
+            "time": format_utc(datetime.fromtimestamp(record.created, UTC)),
             "level": record.levelname.lower(),
             "logger": record.name,
             "event": redactor.text(record.getMessage()),

@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,12 +20,13 @@ class _Ticket:
 class Tickets:
     """The tickets of this process; they end with it."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._tickets: dict[str, _Ticket] = {}
 
     def issue(self, path: str) -> str:
         """Return a ticket for *path*, good for :data:`TICKET_SECONDS`."""
-        now = time.monotonic()
+        now = self._clock()
         if len(self._tickets) >= _MAXIMUM:
             self._tickets = {
                 name: kept for name, kept in self._tickets.items() if kept.expires > now
@@ -40,7 +42,7 @@ class Tickets:
         ticket = self._tickets.get(name)
         return (
             ticket is not None
-            and method in ("GET", "HEAD")
+            and method == "GET"
             and ticket.path == path
-            and time.monotonic() < ticket.expires
+            and self._clock() < ticket.expires
         )

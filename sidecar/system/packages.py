@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,7 +23,8 @@ class _Package:
 class PackageHandles:
     """The handles of this process; they end with it."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._packages: dict[str, _Package] = {}
 
     def create(self, path_text: str) -> tuple[str, str]:
@@ -33,7 +35,7 @@ class PackageHandles:
         path = Path(path_text)
         if "\0" in path_text or not path.is_absolute() or not path.exists():
             raise ProjectError("PACKAGE_PATH_INVALID")
-        now = time.monotonic()
+        now = self._clock()
         self._packages = {name: kept for name, kept in self._packages.items() if kept.expires > now}
         while len(self._packages) >= _MAXIMUM:
             del self._packages[next(iter(self._packages))]
@@ -44,6 +46,6 @@ class PackageHandles:
     def resolve(self, package_id: str) -> Path:
         """Return the path behind a handle, or raise ``RESOURCE_NOT_FOUND``."""
         package = self._packages.get(package_id)
-        if package is None or package.expires <= time.monotonic():
+        if package is None or package.expires <= self._clock():
             raise ProjectError("RESOURCE_NOT_FOUND")
         return package.path

@@ -35,6 +35,11 @@ from sidecar.version import VERSION
 
 OK: Final = SubsystemHealth(status="ok", code=None, message=None)
 
+# What was never set up isn't broken: such a subsystem is unavailable, and the whole is fine.
+NOT_SET_UP: Final = frozenset(
+    {"VAULT_NOT_OPEN", "LOCAL_MODEL_NOT_INSTALLED", "CAPABILITY_NOT_AVAILABLE"}
+)
+
 Check = Callable[[], Awaitable[None]]
 """Raises the ProjectError that says what is wrong with a subsystem."""
 
@@ -115,8 +120,8 @@ class SystemService:
         subsystems = {"database": await self._database_health()}
         for name, check in self._health_checks.items():
             subsystems[name] = await _health(check)
-        fine = all(state.status == "ok" for state in subsystems.values())
-        return SystemHealth(status="ok" if fine else "degraded", subsystems=subsystems)
+        broken = any(state.status == "degraded" for state in subsystems.values())
+        return SystemHealth(status="degraded" if broken else "ok", subsystems=subsystems)
 
     async def _database_health(self) -> SubsystemHealth:
         paths = self._settings.paths
@@ -187,7 +192,10 @@ async def _health(check: Check) -> SubsystemHealth:
     try:
         await check()
     except ProjectError as error:
-        return SubsystemHealth(status="degraded", code=error.code, message=error.message())
+        status = "unavailable" if error.code in NOT_SET_UP else "degraded"
+        return SubsystemHealth(status=status, code=error.code, message=error.message())
+    except sqlite3.Error:
+        return degraded("DATABASE_UNAVAILABLE")
     return OK
 
 

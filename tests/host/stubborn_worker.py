@@ -26,7 +26,7 @@ def main(mode: str) -> None:
         start_new_session=stubborn,
     ) as child:
         data = {"worker_pid": os.getpid(), "child_pid": child.pid}
-        print(json.dumps({"type": "progress", "id": request["id"], "data": data}), flush=True)
+        print(json.dumps({"type": "progress", "id": request["id"], "data": data}), flush=True)  # noqa: T201 - its protocol
         while sys.stdin.readline() or stubborn:
             threading.Event().wait(0.05)
 

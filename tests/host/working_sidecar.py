@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 import sidecar.app as product
 from sidecar.cli import main
+from sidecar.kernel.catalogue import Localised
 from sidecar.kernel.database import Transaction
 from sidecar.kernel.jobs import JobContext, JobKind, JobOutcome
 from sidecar.kernel.sse import resource_stream
@@ -90,6 +91,25 @@ def _add_routes(api: FastAPI, services: product.Services) -> None:
         return await resource_stream(
             services.events, FOLLOWED, last_event_id=None, after_sequence=None
         )
+
+    @api.post("/host/trial/progress", status_code=201)
+    async def progress() -> None:
+        data = {"phase": "transcribing", "message": Localised("phase.transcribing").to_json()}
+
+        def append(tx: Transaction) -> None:
+            services.events.append(tx, "trial_progress", "Progress", data, terminal=True)
+
+        await services.database.write(append)
+
+    @api.get("/api/trial/progress")
+    async def progress_events() -> Any:
+        return await resource_stream(
+            services.events, "trial_progress", last_event_id=None, after_sequence=None
+        )
+
+    @api.get("/api/trial/failure")
+    async def failure() -> None:
+        raise RuntimeError("secret of the failure")
 
     @api.post("/host/trial/hang")
     async def hang() -> None:
