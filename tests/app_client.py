@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
 
@@ -13,6 +14,9 @@ from sidecar.app import Services, build_asgi, build_services
 from sidecar.kernel.http_server import HttpServer, bind_loopback
 from sidecar.kernel.migrations import migrate
 from sidecar.kernel.settings import resolve_settings
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 ROOT = Path(__file__).resolve().parents[1]
 MODELS_DIR = ROOT / ".models"
@@ -35,6 +39,8 @@ class RunningApp:
     host_token: str
     vault: Path | None
     data_dir: Path
+    asgi: "ASGIApp"
+    """The application as it is served."""
 
 
 @contextlib.asynccontextmanager
@@ -55,7 +61,8 @@ async def running_app(
     services.gate.port = listener.getsockname()[1]
     await services.start()
     ready = asyncio.Event()
-    server = HttpServer(build_asgi(services, lambda: None), ready.set)
+    asgi = build_asgi(services, lambda: None)
+    server = HttpServer(asgi, ready.set)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     await asyncio.wait_for(ready.wait(), 10)
     await services.start_background()
@@ -86,6 +93,7 @@ async def running_app(
             host_token=settings.host_token,
             vault=vault,
             data_dir=settings.paths.root,
+            asgi=asgi,
         )
     finally:
         for client in clients:

@@ -6,6 +6,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from sidecar.kernel.database import DatabaseClosedError
 from sidecar.kernel.errors import ProjectError
@@ -21,6 +22,13 @@ _CODE_OF_STATUS = {
     416: "RANGE_NOT_SATISFIABLE",
     422: "VALIDATION_ERROR",
 }
+
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+_NOT_VALID = "The value is not valid."
+# Pydantic's messages of these types quote the input, or text of an exception that may.
+_REPEATING_TYPES = frozenset(
+    {"json_invalid", "value_error", "assertion_error", "uuid_parsing", "url_parsing"}
+)
 
 
 def _response(error: ProjectError, headers: dict[str, str] | None = None) -> JSONResponse:
@@ -40,11 +48,26 @@ def validation_error(errors: list[dict[str, Any]]) -> ProjectError:
 
 
 def _safe_reason(error: dict[str, Any]) -> str:
-    """Return Pydantic's reason, unless it is of a type that may repeat the input."""
-    if error["type"] in ("json_invalid", "value_error", "assertion_error"):
-        reason = error.get("ctx", {}).get("reason")
-        return str(reason) if reason else "The value is not valid."
-    return str(error["msg"])
+    """Return Pydantic's reason, unless it is of a type that may repeat the input, or does so."""
+    context = error.get("ctx", {})
+    if error["type"] == "union_tag_invalid":
+        return f"Input should have one of the tags {context['expected_tags']}"
+    if error["type"] in _REPEATING_TYPES:
+        return str(context.get("reason") or _NOT_VALID)
+    message, value = str(error["msg"]), error.get("input")
+    return _NOT_VALID if isinstance(value, str) and len(value) > 3 and value in message else message
+
+
+def _allowed_methods(app: FastAPI, request: Request) -> str:
+    """Return every method of the request's path; the framework names those of one route alone."""
+    return ", ".join(
+        method
+        for method in _METHODS
+        if any(
+            route.matches({**request.scope, "method": method})[0] is Match.FULL
+            for route in app.routes
+        )
+    )
 
 
 def install_error_handlers(app: FastAPI) -> None:
@@ -59,7 +82,7 @@ def install_error_handlers(app: FastAPI) -> None:
         return _response(validation_error(list(error.errors())))
 
     @app.exception_handler(HTTPException)
-    async def _http(_: Request, error: HTTPException) -> JSONResponse:
+    async def _http(request: Request, error: HTTPException) -> JSONResponse:
         project_error = getattr(error, "project_error", None)
         if not isinstance(project_error, ProjectError):
             project_error = ProjectError(_CODE_OF_STATUS.get(error.status_code, "INTERNAL_ERROR"))
@@ -67,7 +90,10 @@ def install_error_handlers(app: FastAPI) -> None:
                 project_error.details = {
                     "errors": [{"loc": ["body"], "message": "Malformed body."}]
                 }
-        return _response(project_error, dict(error.headers or {}))
+        headers = dict(error.headers or {})
+        if error.status_code == 405:
+            headers["Allow"] = _allowed_methods(app, request)
+        return _response(project_error, headers)
 
     @app.exception_handler(DatabaseClosedError)
     async def _closed(_: Request, __: DatabaseClosedError) -> JSONResponse:

@@ -167,8 +167,12 @@ def touch(tx: Transaction, job_id: str, progress: dict[str, Any] | None) -> bool
 
 def add_warning(tx: Transaction, job_id: str, warning: str) -> None:
     """Add a warning to a job that hasn't ended, once."""
-    row = tx.execute("SELECT warnings FROM jobs WHERE job_id = ?", (job_id,)).fetchone()
-    warnings = json.loads(row["warnings"]) if row else []
+    row = tx.execute(
+        "SELECT warnings FROM jobs WHERE job_id = ? AND status IN ('queued', 'running')", (job_id,)
+    ).fetchone()
+    if row is None:
+        return
+    warnings = json.loads(row["warnings"])
     if warning not in warnings:
         tx.execute(
             "UPDATE jobs SET warnings = ?, updated_at = ? WHERE job_id = ?",

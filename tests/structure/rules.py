@@ -11,6 +11,7 @@ HTTP_MODULES = (
     "sidecar.kernel.body_limit",
     "sidecar.kernel.http_errors",
     "sidecar.kernel.http_server",
+    "sidecar.kernel.json_body",
     "sidecar.kernel.openapi",
     "sidecar.kernel.security",
     "sidecar.kernel.sse",

@@ -1,0 +1,24 @@
+"""One valid request for every operation, and where the jobs of each kind live.
+
+A domain has a module here with `OPERATIONS` and, if it has jobs, `JOBS`. The tests beside this folder need no more.
+"""
+
+import importlib
+import pkgutil
+from typing import Final
+
+from tests.protocol.specimens.request import JobSpecimen, Request, Specimen
+
+__all__ = ["JOBS", "SPECIMENS", "JobSpecimen", "Request", "Specimen"]
+
+SPECIMENS: Final[dict[str, Specimen]] = {}
+"""`METHOD /path` → its specimen."""
+
+JOBS: Final[dict[str, JobSpecimen]] = {}
+"""Kind of job → its specimen."""
+
+for _module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name):
+    if _module.name != "request":
+        _domain = importlib.import_module(f"{__name__}.{_module.name}")
+        SPECIMENS.update(_domain.OPERATIONS)
+        JOBS.update(getattr(_domain, "JOBS", {}))
