@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from host_bridge.protocol import SessionSettings
 from sidecar.export import router as export_router
@@ -18,6 +18,7 @@ from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.events import EventLog
 from sidecar.kernel.http_errors import install_error_handlers
 from sidecar.kernel.jobs import JobEngine
+from sidecar.kernel.json_body import refuse_unstorable_json
 from sidecar.kernel.logging import get_logger
 from sidecar.kernel.openapi import openapi_document
 from sidecar.kernel.security import SecurityGate, SecurityMiddleware
@@ -26,8 +27,17 @@ from sidecar.kernel.workers import WorkerPool
 from sidecar.local_models.service import LocalModels
 from sidecar.media import router as media_router
 from sidecar.media.service import SIZE_LIMIT, MediaService
+from sidecar.retrieval import router as retrieval_router
+from sidecar.retrieval.indexer import SearchIndexer
+from sidecar.retrieval.rebuild import IndexRebuilds
+from sidecar.retrieval.service import RetrievalService
+from sidecar.retrieval.vector_index import VectorIndex
 from sidecar.system import router as system_router
 from sidecar.system.service import Check, SystemService
+from sidecar.tasks import router as tasks_router
+from sidecar.tasks.service import TaskService
+from sidecar.vault import router as vault_router
+from sidecar.vault.service import VaultService
 from sidecar.version import VERSION
 
 if TYPE_CHECKING:
@@ -44,6 +54,8 @@ DESCRIPTION: Final = (
 BODY_LIMITS: Final[dict[str, BodyLimit]] = {
     # A text of 200,000 characters and the pictures of its diagrams, in JSON.
     "/api/exports": BodyLimit(32 * MEBIBYTE),
+    # 8 MiB of text in JSON, with every character escaped that can be.
+    "/api/notes": BodyLimit(48 * MEBIBYTE),
     # A multipart body is a little larger than the file in it.
     "/api/media/attachments": BodyLimit(SIZE_LIMIT + MEBIBYTE // 16, "ATTACHMENT_TOO_LARGE"),
 }
@@ -63,15 +75,20 @@ class Services:
     credentials: CredentialStore
     exports: ExportService
     media: MediaService
+    vault: VaultService
+    retrieval: RetrievalService
+    tasks: TaskService
     system: SystemService
 
     async def start(self) -> None:
         """Open what is needed before the first request is answered."""
         self.settings.paths.empty_temporary()
         self.database.open()
+        await self.vault.restore(self.settings.vault_path)
 
     async def start_background(self) -> None:
         """Take up the work of an earlier run, once requests are answered."""
+        await self.vault.start()
         await self.jobs.start()
         await self.exports.start()
         await self.media.start()
@@ -83,6 +100,7 @@ class Services:
         await self.exports.close()
         await self.media.close()
         await self.jobs.stop()
+        await self.vault.close()
         await self.workers.close()
 
     async def close_database(self) -> None:
@@ -105,7 +123,11 @@ def build_services(settings: Settings) -> Services:
     jobs = JobEngine(database, events)
     workers = WorkerPool()
     credentials = CredentialStore(settings.paths.credentials)
-    vault = _ClosedVault()
+    indexer = SearchIndexer()
+    vault = VaultService(database, indexer)
+    rebuilds = IndexRebuilds(database, jobs, vault, indexer, VectorIndex())
+    retrieval = RetrievalService(database, vault, rebuilds)
+    tasks = TaskService(database, vault)
     exports = ExportService(database, jobs, vault, settings.paths)
     models = LocalModels((settings.paths.models, *settings.extra_models))
     media = MediaService(
@@ -133,34 +155,34 @@ def build_services(settings: Settings) -> Services:
             "mcp_stdio": _unavailable("CAPABILITY_NOT_AVAILABLE"),
             "cuda": _unavailable("CAPABILITY_NOT_AVAILABLE"),
         },
-        health_checks={"jobs": jobs_usable, "credentials": credentials_usable},
+        health_checks={
+            "vault": vault.check_usable,
+            "index": retrieval.check_usable,
+            "jobs": jobs_usable,
+            "credentials": credentials_usable,
+            "models": media.transcriptions.check_usable,
+            "runtime": _unavailable("CAPABILITY_NOT_AVAILABLE"),
+        },
         ticket_paths={
             r"/api/exports/([^/]+)/file": exports.download,
             r"/api/media/attachments/([^/]+)/content": media.attachments.file,
         },
     )
     return Services(
-        settings, gate, database, events, jobs, workers, credentials, exports, media, system
+        settings,
+        gate,
+        database,
+        events,
+        jobs,
+        workers,
+        credentials,
+        exports,
+        media,
+        vault,
+        retrieval,
+        tasks,
+        system,
     )
-
-
-class _ClosedVault:
-    root: Path | None = None
-
-    async def open(self, _path: Path, /) -> None:
-        raise ProjectError("VAULT_PATH_INVALID")
-
-    def require_vault_id(self) -> str:
-        raise ProjectError("VAULT_NOT_OPEN")
-
-    async def get_note(self, _note_id: str, /) -> Any:
-        raise ProjectError("VAULT_NOT_OPEN")
-
-    async def create_note(self, *_: Any, **__: Any) -> Any:
-        raise ProjectError("VAULT_NOT_OPEN")
-
-    async def update_note(self, *_: Any, **__: Any) -> Any:
-        raise ProjectError("VAULT_NOT_OPEN")
 
 
 def build_api(services: Services, request_stop: Callable[[], None]) -> FastAPI:
@@ -173,11 +195,15 @@ def build_api(services: Services, request_stop: Callable[[], None]) -> FastAPI:
         redoc_url=None,
         openapi_url=None,
         generate_unique_id_function=lambda route: route.name,
+        dependencies=[Depends(refuse_unstorable_json)],
     )
     install_error_handlers(api)
     api.include_router(system_router.build_router(services.system, request_stop))
     api.include_router(export_router.build_router(services.exports))
     api.include_router(media_router.build_router(services.media))
+    api.include_router(vault_router.build_router(services.vault))
+    api.include_router(retrieval_router.build_router(services.retrieval))
+    api.include_router(tasks_router.build_router(services.tasks))
 
     def openapi() -> dict[str, Any]:
         if api.openapi_schema is None:

@@ -3,7 +3,13 @@
 from fastapi import APIRouter
 
 from sidecar.kernel.errors import error_responses
-from sidecar.retrieval.schemas import IndexStatus, SearchRequest, SearchResponse
+from sidecar.retrieval.schemas import (
+    IndexStatus,
+    RebuildAccepted,
+    RebuildRequest,
+    SearchRequest,
+    SearchResponse,
+)
 from sidecar.retrieval.service import RetrievalService
 
 
@@ -34,5 +40,19 @@ def build_router(service: RetrievalService) -> APIRouter:
     async def get_index_status() -> IndexStatus:
         """What the index is doing, and which model its vectors were made with."""
         return await service.status()
+
+    @router.post(
+        "/api/index/rebuild",
+        status_code=202,
+        summary="Build the search index anew",
+        responses=error_responses("VAULT_NOT_OPEN", "EMBEDDING_MODEL_UNAVAILABLE"),
+    )
+    async def rebuild_index(request: RebuildRequest) -> RebuildAccepted:
+        """Answers at once; `GET /api/index/status` tells how far it is.
+
+        What is there serves until the new is whole, and stays if the rebuild fails. A rebuild of
+        this scope that isn't done yet is returned instead of a second one.
+        """
+        return await service.rebuild(request.scope)
 
     return router

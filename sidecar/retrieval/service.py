@@ -1,20 +1,23 @@
 """Search and the state of the index."""
 
 import sqlite3
-from typing import Final
+from typing import Any
 
-from sidecar.kernel.catalogue import text
+from sidecar.kernel.catalogue import error_text, localise, text
 from sidecar.kernel.clock import utc_now
-from sidecar.kernel.database import Database, Transaction
+from sidecar.kernel.database import Database
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.logging import get_logger
 from sidecar.retrieval import store
 from sidecar.retrieval.profile import DEFAULT_PROFILE, RetrievalProfile
+from sidecar.retrieval.rebuild import COMPLETED_STATE, ERROR_STATE, IndexRebuilds
 from sidecar.retrieval.schemas import (
     IndexProgress,
     IndexStatus,
     LegRank,
     Provenance,
+    RebuildAccepted,
+    RebuildScope,
     SearchHit,
     SearchRequest,
     SearchResponse,
@@ -23,21 +26,25 @@ from sidecar.retrieval.snippets import snippet_of
 from sidecar.retrieval.store import FoundBlock, SearchFilter
 from sidecar.retrieval.terms import read_query
 from sidecar.retrieval.text_leg import TextLeg
+from sidecar.vault.schemas import VaultStatus
 from sidecar.vault.service import VaultService, check_folder, compare_key, tag_key
 
 log = get_logger(__name__)
-
-COMPLETED_STATE: Final = "last_completed_at"
 
 
 class RetrievalService:
     """Finds blocks of the open vault's notes."""
 
     def __init__(
-        self, database: Database, vault: VaultService, profile: RetrievalProfile = DEFAULT_PROFILE
+        self,
+        database: Database,
+        vault: VaultService,
+        rebuilds: IndexRebuilds,
+        profile: RetrievalProfile = DEFAULT_PROFILE,
     ) -> None:
         self._database = database
         self._vault = vault
+        self.rebuilds = rebuilds
         self.profile = profile
         self._text = TextLeg()
         vault.on_scanned(self._scan_completed)
@@ -82,36 +89,68 @@ class RetrievalService:
     # -- index ---------------------------------------------------------------------------------
 
     def _scan_completed(self) -> None:
-        def write(tx: Transaction) -> None:
-            store.put_state(tx, COMPLETED_STATE, utc_now())
+        if not self._vault.scanning:
+            self._database.submit(lambda tx: store.put_state(tx, COMPLETED_STATE, utc_now()))
 
-        self._database.submit(write)
+    async def rebuild(self, scope: RebuildScope) -> RebuildAccepted:
+        """Start to build the index, or a part of it, anew; see :class:`IndexRebuilds`."""
+        job_id = await self.rebuilds.start(scope)
+        return RebuildAccepted(
+            status="accepted", message=text("operation.rebuild_requested"), job_id=job_id
+        )
 
     async def status(self) -> IndexStatus:
         """Return what the index is doing and what it was made with."""
-        completed = await self._database.read(lambda conn: store.get_state(conn, COMPLETED_STATE))
+        jobs = await self.rebuilds.unfinished()
+        completed, error = await self._database.read(
+            lambda conn: (
+                store.get_state(conn, COMPLETED_STATE),
+                store.get_state(conn, ERROR_STATE),
+            )
+        )
         vault = await self._vault.status()
         scanning = vault.state == "scanning"
-        progress = None
-        if scanning:
-            total = vault.total or 0
-            progress = IndexProgress(
-                phase="scanning",
-                current=vault.scanned,
-                total=total,
-                percent=round(100 * min(1.0, vault.scanned / total), 1) if total else None,
-                message=text("phase.scanning"),
-            )
+        active, progress = None, None
+        if jobs:
+            active = jobs[0].job_id
+            if jobs[0].progress:
+                progress = IndexProgress.model_validate(localise(jobs[0].progress))
+        elif scanning:
+            active, progress = f"scan_{self._vault.vault_id}", _scan_progress(vault)
+        running = active is not None
         return IndexStatus(
-            status="running" if scanning else "idle",
-            pending_jobs=1 if scanning else 0,
-            active_job_id=f"scan_{self._vault.vault_id}" if scanning else None,
+            status="running" if running else "failed" if error else "idle",
+            pending_jobs=len(jobs) + scanning,
+            active_job_id=active,
             embedding=None,
             vector_index=None,
-            error_message=None,
             last_completed_at=completed,
+            error_message=_error_message(error) if not running else None,
             progress=progress,
         )
+
+    async def check_usable(self) -> None:
+        """Raise the code of the last rebuild if that failed."""
+        error = await self._database.read(lambda conn: store.get_state(conn, ERROR_STATE))
+        if error:
+            raise ProjectError(error["code"], **error["params"])
+
+
+def _scan_progress(vault: VaultStatus) -> IndexProgress:
+    total = vault.total or 0
+    return IndexProgress(
+        phase="scanning",
+        current=vault.scanned,
+        total=total,
+        percent=round(100 * min(1.0, vault.scanned / total), 1) if total else None,
+        message=text("phase.scanning"),
+    )
+
+
+def _error_message(error: dict[str, Any] | None) -> str | None:
+    if error is None:
+        return None
+    return f"{error['code']}: {error_text(error['code'], None, **error['params'])}"
 
 
 def _hit(found: FoundBlock, score: float, words: tuple[str, ...], rank: LegRank) -> SearchHit:

@@ -280,6 +280,17 @@ def blocks_after(conn: Readable, block_no: int, limit: int) -> list[BlockRow]:
     return [_block_row(row) for row in rows]
 
 
+def count_all_blocks(conn: Readable) -> int:
+    """Return how many blocks all vaults have together."""
+    return int(conn.execute("SELECT count(*) FROM search_blocks").fetchone()[0])
+
+
+def indexed_note_ids(conn: Readable, vault_id: str) -> list[str]:
+    """Return the ids of the notes of a vault that are indexed."""
+    rows = conn.execute("SELECT note_id FROM search_notes WHERE vault_id = ?", (vault_id,))
+    return [row[0] for row in rows]
+
+
 def count_blocks(conn: Readable, vault_id: str) -> int:
     """Return how many blocks a vault has."""
     row = conn.execute(

@@ -222,6 +222,17 @@ class VaultService:
         row = await self._database.read(lambda conn: store.get(conn, vault_id, note_id))
         return row is not None and row.state == "present"
 
+    async def note_ids(self) -> set[str]:
+        """Return the ids of all notes of the open vault."""
+        vault_id = self.require_vault_id()
+        return await self._database.read(lambda conn: store.present_ids(conn, vault_id))
+
+    async def check_usable(self) -> None:
+        """Raise ``VAULT_NOT_OPEN``, or ``VAULT_UNAVAILABLE`` if its folder can't be reached."""
+        session = self._open_session()
+        if not await asyncio.to_thread(session.files.root.is_dir):
+            raise ProjectError("VAULT_UNAVAILABLE")
+
     async def list_notes(self, wanted: NoteFilter, page: PageQuery) -> NoteList:
         """Return a page of the notes, without their texts."""
         vault_id = self.require_vault_id()

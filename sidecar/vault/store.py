@@ -368,14 +368,12 @@ def stamps(conn: Readable, vault_id: str) -> dict[str, tuple[int, int, int]]:
     return {row[0]: (row[1], row[2], row[3]) for row in rows}
 
 
-def present_ids(conn: Readable, vault_id: str, after: int, limit: int) -> list[tuple[int, str]]:
-    """Return (note number, path) of at most *limit* present notes after a number, in order."""
+def present_ids(conn: Readable, vault_id: str) -> set[str]:
+    """Return the ids of all present notes."""
     rows = conn.execute(
-        "SELECT note_no, path FROM notes WHERE vault_id = ? AND state = 'present' AND note_no > ?"
-        " ORDER BY note_no LIMIT ?",
-        (vault_id, after, limit),
+        "SELECT note_id FROM notes WHERE vault_id = ? AND state = 'present'", (vault_id,)
     )
-    return [(row[0], row[1]) for row in rows]
+    return {row[0] for row in rows}
 
 
 def list_trashed(conn: Readable, vault_id: str, page: PageQuery) -> tuple[list[NoteRow], int]:
