@@ -4,6 +4,9 @@
 
 says that a test shows these rows true. A mark with an id that is no row fails the collection of its file. `--contract`
 runs nothing and prints how many rows of each domain have a test. `coverage_of(config)` gives the same to a test.
+
+In a file with `complete: true` every row needs a test, but one with `waits_for: [chat]` needs it only from the moment that
+`sidecar/chat/` is a package.
 """
 
 from collections.abc import Generator
@@ -13,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.rows import Domain, RowsError, read_domains
+from tests.contract.rows import Domain, Row, RowsError, read_domains
 
 _COVERAGE = pytest.StashKey["Coverage"]()
 _WHOLE_RUN = "contract_whole_run"
@@ -29,6 +32,7 @@ class Coverage:
 
     domains: tuple[Domain, ...]
     whole_run: bool
+    packages: Path
     tests: dict[str, list[str]] = field(default_factory=dict)
 
     def covered(self, domain: Domain) -> int:
@@ -38,7 +42,28 @@ class Coverage:
     def missing(self) -> list[str]:
         """Return the ids, in the order of the files, that have no test though their domain is complete."""
         complete = [domain for domain in self.domains if domain.complete]
-        return [row.id for domain in complete for row in domain.rows if row.id not in self.tests]
+        return [
+            row.id
+            for domain in complete
+            for row in domain.rows
+            if row.id not in self.tests and not self.absent(row)
+        ]
+
+    def absent(self, row: Row) -> list[str]:
+        """Return the domains that `row` waits for and that are not there yet."""
+        return [
+            name for name in row.waits_for if not (self.packages / name / "__init__.py").exists()
+        ]
+
+    def waiting(self) -> list[tuple[str, list[str]]]:
+        """Return the rows without a test that may lack one, with the domains that they wait for."""
+        return [
+            (row.id, self.absent(row))
+            for domain in self.domains
+            if domain.complete
+            for row in domain.rows
+            if row.id not in self.tests and self.absent(row)
+        ]
 
 
 def coverage_of(config: pytest.Config) -> Coverage:
@@ -94,7 +119,7 @@ def pytest_make_collect_report(
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Note which rows the collected tests prove."""
     config = session.config
-    coverage = Coverage(_domains(config), _is_whole_run(config))
+    coverage = Coverage(_domains(config), _is_whole_run(config), config.rootpath / "sidecar")
     for item in session.items:
         for row_id in _row_ids(item):
             coverage.tests.setdefault(row_id, []).append(item.nodeid)
@@ -138,6 +163,8 @@ def pytest_terminal_summary(
     if not coverage.whole_run:
         terminalreporter.line("Only some of the tests were looked at.")
         return
+    for row_id, names in coverage.waiting():
+        terminalreporter.line(f"waits for {', '.join(names)}: {row_id}")
     for row_id in coverage.missing():
         terminalreporter.line(f"no test: {row_id}", red=True)
 

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 _FILE_KEYS = {"domain", "complete", "note", "requirements"}
-_ROW_KEYS = {"id", "source", "text", "chosen", "note"}
+_ROW_KEYS = {"id", "source", "text", "chosen", "note", "waits_for"}
 
 
 class RowsError(ValueError):
@@ -17,12 +17,17 @@ class RowsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row. `chosen` marks what no source says and this product decided."""
+    """One row. `chosen` marks what no source says and this product decided.
+
+    `waits_for` names the domain folders without which the row can't be shown; while one of them isn't there, the row
+    needs no test.
+    """
 
     id: str
     text: str
     source: str
     chosen: bool
+    waits_for: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,13 @@ def _read_row(file: Path, data: Any) -> Row:
     _refuse_unknown(f"{file.name}, {data['id']}", data, _ROW_KEYS)
     if not data["id"].startswith(f"{file.stem}."):
         raise RowsError(f"{file.name}: the id {data['id']} must begin with `{file.stem}.`")
-    return Row(data["id"], data["text"], data["source"], bool(data.get("chosen", False)))
+    waits_for = data.get("waits_for", [])
+    if not isinstance(waits_for, list) or not all(
+        isinstance(name, str) and name.isidentifier() for name in waits_for
+    ):
+        raise RowsError(f"{file.name}, {data['id']}: `waits_for` is a list of domain folders")
+    chosen = bool(data.get("chosen", False))
+    return Row(data["id"], data["text"], data["source"], chosen, tuple(waits_for))
 
 
 def _refuse_unknown(place: str, data: dict[str, Any], known: set[str]) -> None:

@@ -133,3 +133,23 @@ def test_the_table_is_no_excuse_for_an_unknown_id(suite: Suite) -> None:
     result = suite("'notes.raed'").runpytest_inprocess("--contract")
     result.assert_outcomes(errors=1)
     assert result.ret == pytest.ExitCode.INTERRUPTED
+
+
+@pytest.mark.parametrize("arrived", [False, True])
+def test_a_row_that_waits_for_a_domain_needs_a_test_once_it_is_there(
+    suite: Suite, arrived: bool
+) -> None:
+    pytester = suite("'notes.read'", complete=True)
+    rows = pytester.path / "rows" / "notes.yaml"
+    text = rows.read_text(encoding="utf-8")
+    rows.write_text(text.replace("note: why", "waits_for: [chat, mcp]"), encoding="utf-8")
+    for name in ("mcp", "chat") if arrived else ("mcp",):
+        (pytester.path / "sidecar" / name).mkdir(parents=True)
+        (pytester.path / "sidecar" / name / "__init__.py").touch()
+    # A folder that is no package is what an old build left behind.
+    (pytester.path / "sidecar" / "chat").mkdir(exist_ok=True)
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(passed=1 if arrived else 2, failed=1 if arrived else 0)
+    told = pytester.runpytest_inprocess("--contract")
+    line = "no test: notes.write" if arrived else "waits for chat: notes.write"
+    told.stdout.fnmatch_lines([line])

@@ -35,6 +35,10 @@ def test_the_contract_is_there(request: pytest.FixtureRequest) -> None:
             "unknown keys why",
         ),
         (
+            "domain: a\nrequirements: [{id: a.one, source: s, text: t, waits_for: chat}]\n",
+            "a list of domain folders",
+        ),
+        (
             "domain: a\nrequirements:\n" + "  - {id: a.one, source: s, text: t}\n" * 2,
             "a.one is there twice",
         ),

@@ -21,5 +21,5 @@ if __name__ == "__main__":
 
         return api
 
-    product.build_api = with_block
+    product.build_api = with_block  # type: ignore[assignment]
     sys.exit(main())

@@ -28,5 +28,5 @@ if __name__ == "__main__":
 
         return call
 
-    product.build_asgi = noisy
+    product.build_asgi = noisy  # type: ignore[assignment]
     sys.exit(main())

@@ -85,8 +85,7 @@ def test_a_host_that_reads_nothing_loses_no_request(spawn: Start) -> None:
     statuses: list[int] = []
 
     def ask() -> None:
-        for number in range(300):
-            statuses.append(sidecar.get(f"/api/nothing/{number}").status)
+        statuses.extend(sidecar.get(f"/api/nothing/{number}").status for number in range(300))
 
     threads = [threading.Thread(target=ask) for _ in range(4)]
     for thread in threads:

@@ -18,6 +18,7 @@ from sidecar.cli import main
 from sidecar.kernel.catalogue import Localised
 from sidecar.kernel.database import Transaction
 from sidecar.kernel.jobs import JobContext, JobKind, JobOutcome
+from sidecar.kernel.settings import Settings
 from sidecar.kernel.sse import resource_stream
 from sidecar.kernel.workers import WorkerSpec
 
@@ -62,7 +63,7 @@ def _register(services: product.Services) -> None:
     )
 
 
-def _add_routes(api: FastAPI, services: product.Services) -> None:
+def _add_work(api: FastAPI, services: product.Services) -> None:
     @api.post("/host/trial/work", status_code=201)
     async def work(request: Work) -> Started:
         def create(tx: Transaction) -> str:
@@ -80,6 +81,12 @@ def _add_routes(api: FastAPI, services: product.Services) -> None:
         found = await services.jobs.get("trial", job_id)
         return {"status": found.status, "starts": found.starts, "error_code": found.error_code}
 
+    @api.post("/host/trial/hang")
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+
+def _add_streams(api: FastAPI, services: product.Services) -> None:
     @api.post("/host/trial/events", status_code=201)
     async def append() -> int:
         return await services.database.write(
@@ -111,23 +118,20 @@ def _add_routes(api: FastAPI, services: product.Services) -> None:
     async def failure() -> None:
         raise RuntimeError("secret of the failure")
 
-    @api.post("/host/trial/hang")
-    async def hang() -> None:
-        await asyncio.Event().wait()
-
 
 def install() -> None:
     """Put the domain among those of the product."""
     build_services, build_api = product.build_services, product.build_api
 
-    def services_with_trial(*arguments: Any) -> product.Services:
-        services = build_services(*arguments)
+    def services_with_trial(settings: Settings) -> product.Services:
+        services = build_services(settings)
         _register(services)
         return services
 
     def api_with_trial(services: product.Services, request_stop: Callable[[], None]) -> FastAPI:
         api = build_api(services, request_stop)
-        _add_routes(api, services)
+        _add_work(api, services)
+        _add_streams(api, services)
         return api
 
     product.build_services = services_with_trial
