@@ -49,7 +49,7 @@ CODE = (
     "tests",
     "dev.py",
 )
-RUNTIME_EXTRAS = ("speech", "embedding")
+RUNTIME_EXTRAS = ("speech", "embedding", "pdf", "docx", "math")
 
 
 class Failed(Exception):
