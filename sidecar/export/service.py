@@ -142,7 +142,8 @@ class ExportService:
         """Queue an export.
 
         Raises ``CAPABILITY_NOT_AVAILABLE`` for a format that can't be made here,
-        ``EXPORT_ASSET_INVALID`` and ``EXPORT_SOURCE_NOT_FOUND``.
+        ``EXPORT_ASSET_INVALID``, ``EXPORT_SOURCE_NOT_FOUND``, and ``VALIDATION_ERROR`` for a path
+        that a link leads out of the vault.
         """
         if request.format not in MIME_TYPES:
             raise ProjectError(
@@ -153,6 +154,8 @@ class ExportService:
         assets = await in_thread(stop, read_assets, request.assets, ASSET_LIMITS, stop)
         if isinstance(request.source, NoteSource):
             await self._note(request.source.note_id)
+        elif request.source.file_path is not None:
+            await asyncio.to_thread(_check_inside, self._vault.root, request.source.file_path)
         source = request.source.model_dump() | {"assets": assets.to_json()}
         asked = request.model_dump(include={"format", "options", "title"})
 
@@ -310,3 +313,17 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
     except OSError as error:
         log.warning("export.file_not_removed", extra={"reason": type(error).__name__})
+
+
+def _check_inside(root: Path | None, file_path: str) -> None:
+    """Raise ``VALIDATION_ERROR`` if a relative path, its links followed, leaves the vault."""
+    if root is None:
+        return
+    try:
+        inside = (root / file_path).resolve().is_relative_to(root.resolve())
+    except OSError:
+        inside = False
+    if not inside:
+        reason = "The path must stay inside the vault."
+        error = {"loc": ["body", "source", "markdown", "file_path"], "message": reason}
+        raise ProjectError("VALIDATION_ERROR", details={"errors": [error]})

@@ -32,7 +32,8 @@ T = TypeVar("T")
 # A job that a dead process left running is started once more, not for ever.
 STARTS_ALLOWED: Final = 2
 STOP_SECONDS: Final = 4.0
-WORKER_CODES: Final = frozenset({"WORKER_CRASHED", "WORKER_TIMEOUT"})
+# What a worker fails with when it has no code for the reason.
+WORKER_CODES: Final = frozenset({"WORKER_CRASHED", "WORKER_TIMEOUT", "INTERNAL_ERROR"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +315,13 @@ class JobEngine:
 
     async def _fail_unknown(self, job: Job) -> None:
         error = ProjectError("JOB_INTERRUPTED")
-        await self.write(lambda tx: store.end(tx, job.job_id, "failed", error, None))
+
+        def change(tx: Transaction) -> None:
+            if store.end(tx, job.job_id, "failed", error, None) is not None:
+                data = {"status": "failed", "error": _event_error(error)}
+                self._events.append(tx, job.job_id, "Failed", data, terminal=True)
+
+        await self.write(change)
 
     def _end(
         self,
@@ -334,11 +341,7 @@ class JobEngine:
         if outcome is not None:
             data |= outcome.event_data
         if error is not None:
-            data["error"] = {
-                "code": error.code,
-                "message": error.localised().to_json(),
-                "details": error.details,
-            }
+            data["error"] = _event_error(error)
         name = {
             "completed": kind.completed_event,
             "failed": kind.failed_event,
@@ -392,3 +395,12 @@ class JobEngine:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=STOP_SECONDS)
+
+
+def _event_error(error: ProjectError) -> dict[str, Any]:
+    """Return an error as an event holds it, put into words when it is read."""
+    return {
+        "code": error.code,
+        "message": error.localised().to_json(),
+        "details": error.details,
+    }

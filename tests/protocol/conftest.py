@@ -10,7 +10,7 @@ import pytest
 from tests.protocol.jobs import Jobs
 from tests.protocol.live import LiveApp
 from tests.protocol.operations import BY_NAME, Operation
-from tests.protocol.specimens import JOBS, SPECIMENS, Request
+from tests.protocol.specimens import JOBS, SHOWN_JOBS, SPECIMENS, Request
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +24,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveApp]:
 @pytest.fixture
 def no_real_work(app: LiveApp) -> Iterator[None]:
     """For tests that make many jobs: they wait, and are cancelled at the end of the test."""
-    for kind in JOBS:
+    for kind in SHOWN_JOBS:
         Jobs(app, kind).completed()
     with contextlib.ExitStack() as holds:
         for kind in JOBS:

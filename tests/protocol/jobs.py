@@ -8,7 +8,7 @@ import httpx
 from sidecar.kernel.jobs import JobOutcome
 from tests.protocol.live import LiveApp
 from tests.protocol.operations import BY_NAME
-from tests.protocol.specimens import JOBS, SPECIMENS, JobSpecimen, Request
+from tests.protocol.specimens import JOBS, JobSpecimen, Request
 
 PROGRESS_KEYS = {"phase", "current", "total", "percent", "message"}
 
@@ -33,7 +33,7 @@ class Jobs:
     def request(self, request: Request | None = None) -> httpx.Response:
         """Ask for a job."""
         name = f"POST {self.specimen.collection}"
-        wanted = request or SPECIMENS[name].make(self.app)
+        wanted = request or self.specimen.create(self.app)
         return wanted.send(self.app.session, BY_NAME[name])
 
     def new(self, request: Request | None = None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import httpx
 from fastapi import FastAPI
@@ -63,15 +63,52 @@ def _note_moves(tx: Transaction) -> None:
     )
 
 
-class LiveApp:
-    """The running application, its clients, and what the tests keep of it."""
+def client_of(base_url: str, token: str | None) -> httpx.Client:
+    """Return a client that sends a token, or none."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    return httpx.Client(base_url=base_url, headers=headers, timeout=WAIT_SECONDS, trust_env=False)
+
+
+class AppClients:
+    """What a request's preparation needs of an application, wherever that runs."""
+
+    session: httpx.Client
+    host: httpx.Client
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._made: dict[str, Any] = {}
+
+    @property
+    def vault(self) -> Path:
+        """The open vault."""
+        return self.folder / "vault"
+
+    def once(self, key: str, make: Callable[[Self], T]) -> T:
+        """Return what *make* made when it was first asked for under this key."""
+        if key not in self._made:
+            self._made[key] = make(self)
+        made: T = self._made[key]
+        return made
+
+    def job_ended(self, path: str) -> dict[str, Any]:
+        """Wait until the job at *path* has ended and return it."""
+
+        def ended() -> dict[str, Any] | None:
+            job: dict[str, Any] = self.session.get(path).raise_for_status().json()
+            return job if job["status"] in TERMINAL else None
+
+        return eventually(ended, f"the end of {path}")
+
+
+class LiveApp(AppClients):
+    """The running application, its clients, and what the tests keep of it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
         folder.mkdir(parents=True, exist_ok=True)
         self._stop: asyncio.Event | None = None
         self._ready: concurrent.futures.Future[RunningApp] = concurrent.futures.Future()
-        self._made: dict[str, Any] = {}
         self._log = _Lines()
         root = logging.getLogger()
         root.addHandler(self._log)
@@ -87,10 +124,7 @@ class LiveApp:
         self.anonymous = self._client(None)
 
     def _client(self, token: str | None) -> httpx.Client:
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return httpx.Client(
-            base_url=self.app.base_url, headers=headers, timeout=WAIT_SECONDS, trust_env=False
-        )
+        return client_of(self.app.base_url, token)
 
     def _run(self) -> None:
         try:
@@ -138,12 +172,6 @@ class LiveApp:
         return self.app.data_dir
 
     @property
-    def vault(self) -> Path:
-        """The open vault."""
-        assert self.app.vault is not None
-        return self.app.vault
-
-    @property
     def secrets(self) -> tuple[str, str]:
         """The two tokens."""
         return self.app.session_token, self.app.host_token
@@ -156,22 +184,6 @@ class LiveApp:
     def call(self, coroutine: Coroutine[Any, Any, T], seconds: float = WAIT_SECONDS) -> T:
         """Run a coroutine in the application's event loop and return its result."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(seconds)
-
-    def once(self, key: str, make: Callable[["LiveApp"], T]) -> T:
-        """Return what *make* made when it was first asked for under this key."""
-        if key not in self._made:
-            self._made[key] = make(self)
-        made: T = self._made[key]
-        return made
-
-    def job_ended(self, path: str) -> dict[str, Any]:
-        """Wait until the job at *path* has ended and return it."""
-
-        def ended() -> dict[str, Any] | None:
-            job: dict[str, Any] = self.session.get(path).raise_for_status().json()
-            return job if job["status"] in TERMINAL else None
-
-        return eventually(ended, f"the end of {path}")
 
     def follow(self, resource_id: str) -> concurrent.futures.Future[StoredEvent]:
         """Return what becomes the terminal event of a resource, as soon as a follower gets it."""

@@ -13,7 +13,8 @@ from sidecar.kernel.settings import resolve_settings
 JSON_TYPE: Final = "application/json"
 STREAM_TYPE: Final = "text/event-stream"
 METHODS: Final = ("get", "post", "put", "patch", "delete")
-PAGE_PARAMETERS: Final = ("limit", "offset")
+
+Place = tuple[str | int, ...]
 
 _services = build_services(resolve_settings(SessionSettings(), data_dir=Path("unused")))
 _api = build_api(_services, lambda: None)
@@ -151,3 +152,25 @@ def schemas_of_properties() -> Iterator[tuple[str, str, dict[str, Any]]]:
     for model, schema in DOCUMENT["components"]["schemas"].items():
         for name, property_schema in schema.get("properties", {}).items():
             yield model, name, property_schema
+
+
+def text_fields(schema: Mapping[str, Any], value: Any, place: Place = ()) -> Iterator[Place]:
+    """Where *value* has, or could have, a text: every such property of the schemas that it fits."""
+    for variant in variants(schema):
+        if variant.get("type") == "string" and "const" not in variant and "enum" not in variant:
+            yield place
+        elif isinstance(value, dict) and _fits(variant, value):
+            for name, property_schema in variant.get("properties", {}).items():
+                yield from text_fields(property_schema, value.get(name), (*place, name))
+        elif isinstance(value, list) and "items" in variant:
+            for index, item in enumerate(value):
+                yield from text_fields(variant["items"], item, (*place, index))
+
+
+def _fits(schema: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
+    """Whether a schema's constants are those of *value*; enough to tell the members of a union apart."""
+    return all(
+        value.get(name) == found["const"]
+        for name, found in schema.get("properties", {}).items()
+        if "const" in found
+    )

@@ -12,6 +12,7 @@ from sidecar.kernel.errors import ProjectError
 from tests.protocol.jobs import PROGRESS_KEYS, Jobs
 from tests.protocol.live import LiveApp, error_of, eventually
 from tests.protocol.operations import KINDS
+from tests.protocol.specimens import SHOWN_JOBS
 from tests.protocol.test_specimens import JOB_STATUSES, check_times
 
 CANARY = "canary-8d2a44"
@@ -24,8 +25,11 @@ ALLOWED_MOVES = {
     ("queued", "cancelled"),
 }
 
+LIMITED = [kind for kind in sorted(SHOWN_JOBS) if KINDS[kind].queue_full_code is not None]
+LONG = [kind for kind in sorted(SHOWN_JOBS) if SHOWN_JOBS[kind].long is not None]
 
-@pytest.fixture(params=sorted(KINDS))
+
+@pytest.fixture(params=sorted(SHOWN_JOBS))
 def jobs(request: pytest.FixtureRequest, app: LiveApp) -> Jobs:
     return Jobs(app, request.param)
 
@@ -284,10 +288,9 @@ def test_moves_of_jobs(app: LiveApp, jobs: Jobs) -> None:
 
 
 @pytest.mark.proves("protocol.status.429")
+@pytest.mark.parametrize("jobs", LIMITED, indirect=True)
 def test_a_full_queue(app: LiveApp, jobs: Jobs) -> None:
     kind = app.services.jobs.kinds[jobs.kind]
-    if kind.queue_full_code is None:
-        pytest.skip("this kind takes any number of jobs")
     with app.holding(jobs.kind, concurrency=1, max_queued=2) as hold:
         hold.running(jobs.new()["job_id"])
         waiting = [jobs.new()["job_id"] for _ in range(2)]
@@ -301,10 +304,10 @@ def test_a_full_queue(app: LiveApp, jobs: Jobs) -> None:
 
 
 @pytest.mark.proves("protocol.jobs.cancel-reaches-work")
+@pytest.mark.parametrize("jobs", LONG, indirect=True)
 def test_cancel_stops_the_work_itself(app: LiveApp, jobs: Jobs) -> None:
     specimen = jobs.specimen
-    if specimen.long is None or specimen.work_seconds is None:
-        pytest.skip("the work of this kind is over in no time")
+    assert specimen.long is not None and specimen.work_seconds is not None
     used = specimen.work_seconds
     job_id = jobs.new(specimen.long(app))["job_id"]
     before = used(app)

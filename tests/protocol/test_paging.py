@@ -10,21 +10,23 @@ from tests.protocol.conftest import Answers
 from tests.protocol.jobs import Jobs
 from tests.protocol.live import LiveApp, error_of
 from tests.protocol.operations import BY_NAME, LISTS, Operation
-from tests.protocol.specimens import JOBS, SPECIMENS
+from tests.protocol.specimens import SHOWN_JOBS, SPECIMENS
 
 pytestmark = pytest.mark.usefixtures("no_real_work")
 
 every_list = pytest.mark.parametrize("operation", LISTS, ids=str)
 
 ENOUGH = 5
-NEWEST_FIRST = {specimen.collection for specimen in JOBS.values()} | {"/api/media/attachments"}
+NEWEST_FIRST = {specimen.collection for specimen in SHOWN_JOBS.values()} | {
+    "/api/media/attachments"
+}
 FILTERS = ("status", "kind", "format")
 
 
 def fill(app: LiveApp, answers: Answers, operation: Operation) -> None:
     """Make sure that a list has some items, if its path makes them."""
     maker = BY_NAME.get(f"POST {operation.path}")
-    for kind, specimen in JOBS.items():
+    for kind, specimen in SHOWN_JOBS.items():
         if specimen.collection == operation.path:
             with app.holding(kind):
                 for _ in range(ENOUGH):
@@ -86,9 +88,9 @@ def test_walk(app: LiveApp, answers: Answers, operation: Operation) -> None:
 
 
 @pytest.mark.proves("protocol.paging.stable-order")
-@pytest.mark.parametrize("kind", sorted(JOBS))
+@pytest.mark.parametrize("kind", sorted(SHOWN_JOBS))
 def test_jobs_of_one_moment_keep_their_order(app: LiveApp, answers: Answers, kind: str) -> None:
-    operation = BY_NAME[f"GET {JOBS[kind].collection}"]
+    operation = BY_NAME[f"GET {SHOWN_JOBS[kind].collection}"]
     fill(app, answers, operation)
 
     def one_moment(tx: Any) -> None:
@@ -153,11 +155,11 @@ def test_unknown_value_of_a_filter(answers: Answers, operation: Operation) -> No
 
 
 @pytest.mark.proves("protocol.paging.total")
-@pytest.mark.parametrize("kind", sorted(JOBS))
+@pytest.mark.parametrize("kind", sorted(SHOWN_JOBS))
 def test_total_counts_what_the_filter_lets_through(
     app: LiveApp, answers: Answers, kind: str
 ) -> None:
-    operation = BY_NAME[f"GET {JOBS[kind].collection}"]
+    operation = BY_NAME[f"GET {SHOWN_JOBS[kind].collection}"]
     fill(app, answers, operation)
     Jobs(app, kind).completed()
     total = page(answers, operation)["page"]["total"]

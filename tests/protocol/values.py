@@ -4,7 +4,7 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-Place = tuple[str | int, ...]
+from tests.protocol.operations import Place
 
 
 def walk(value: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
@@ -40,6 +40,16 @@ def replaced(value: Any, place: Place, new: Any) -> Any:
         return new
     changed = copy.deepcopy(value)
     at(changed, place[:-1])[place[-1]] = new
+    return changed
+
+
+def with_value(value: Any, place: Place, new: Any) -> Any:
+    """A copy of *value* with a property that may not be there yet."""
+    changed = copy.deepcopy(value)
+    inner = changed
+    for part in place[:-1]:
+        inner = inner.setdefault(part, {}) if isinstance(inner, dict) else inner[part]
+    inner[place[-1]] = new
     return changed
 
 

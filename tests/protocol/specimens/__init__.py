@@ -9,7 +9,7 @@ from typing import Final
 
 from tests.protocol.specimens.request import JobSpecimen, Request, Specimen
 
-__all__ = ["JOBS", "SPECIMENS", "JobSpecimen", "Request", "Specimen"]
+__all__ = ["JOBS", "SHOWN_JOBS", "SPECIMENS", "JobSpecimen", "Request", "Specimen"]
 
 SPECIMENS: Final[dict[str, Specimen]] = {}
 """`METHOD /path` → its specimen."""
@@ -22,3 +22,6 @@ for _module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.
         _domain = importlib.import_module(f"{__name__}.{_module.name}")
         SPECIMENS.update(_domain.OPERATIONS)
         JOBS.update(getattr(_domain, "JOBS", {}))
+
+SHOWN_JOBS: Final = {kind: specimen for kind, specimen in JOBS.items() if specimen.shown}
+"""The kinds whose jobs can be listed, read and cancelled."""

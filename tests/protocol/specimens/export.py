@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from tests.protocol.live import LiveApp
+from tests.protocol.live import AppClients, LiveApp
 from tests.protocol.operations import BY_NAME
 from tests.protocol.specimens.request import JobSpecimen, Request, Specimen
 
 CREATE = "POST /api/exports"
 
 
-def _create(_: LiveApp) -> Request:
+def _create(_: AppClients) -> Request:
     return Request(
         json={"source": {"type": "markdown", "markdown": "# 标题\n\ntext"}, "format": "html"}
     )
@@ -56,4 +56,4 @@ OPERATIONS = {
     "POST /api/tickets": Specimen(201, _ticket),
 }
 
-JOBS = {"export": JobSpecimen("/api/exports")}
+JOBS = {"export": JobSpecimen("/api/exports", _create)}

@@ -5,7 +5,7 @@ from typing import Any, Final
 import psutil
 
 from tests.app_client import ROOT
-from tests.protocol.live import LiveApp
+from tests.protocol.live import AppClients, LiveApp
 from tests.protocol.operations import BY_NAME
 from tests.protocol.specimens.request import JobSpecimen, Request, Specimen
 
@@ -20,14 +20,16 @@ def _upload(_: LiveApp) -> Request:
     return Request(files={"file": ("演讲.flac", SPEECH.read_bytes(), "audio/flac")})
 
 
-def _new_attachment(app: LiveApp, name: str = "speech.flac", content: bytes | None = None) -> str:
+def _new_attachment(
+    app: AppClients, name: str = "speech.flac", content: bytes | None = None
+) -> str:
     files = {"file": (name, content or SPEECH.read_bytes(), "audio/flac")}
     answer = Request(files=files).send(app.session, BY_NAME[UPLOAD]).raise_for_status()
     attachment_id: str = answer.json()["attachment_id"]
     return attachment_id
 
 
-def attachment(app: LiveApp) -> str:
+def attachment(app: AppClients) -> str:
     """Return the id of a recording that was uploaded."""
     return app.once("attachment", _new_attachment)
 
@@ -40,7 +42,7 @@ def _unused(app: LiveApp) -> Request:
     return Request(path={"attachment_id": _new_attachment(app)})
 
 
-def _create(app: LiveApp) -> Request:
+def _create(app: AppClients) -> Request:
     return Request(json={"attachment_id": attachment(app), "metadata": {"course": "os"}})
 
 
@@ -120,5 +122,5 @@ OPERATIONS = {
 }
 
 JOBS = {
-    "transcription": JobSpecimen(JOBS_PATH, long=_long, work_seconds=_cpu_seconds),
+    "transcription": JobSpecimen(JOBS_PATH, _create, long=_long, work_seconds=_cpu_seconds),
 }

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import httpx
 
-from tests.protocol.live import LiveApp
+from tests.protocol.live import AppClients, LiveApp
 from tests.protocol.operations import Operation
 
 Upload = tuple[str, bytes, str]
@@ -51,24 +51,29 @@ class Specimen:
 
     `make` makes what the request needs beforehand. Its body has the fields that the contract first required and no
     other. `kept` names fields whose text comes back unchanged in the field of the same name, `secrets` those that take a
-    secret; a dot leads into an object.
+    secret; a dot leads into an object. `filters` names fields with a path of the vault that selects among what is
+    known and leads to no file.
     """
 
     status: int
     make: Callable[[LiveApp], Request] = lambda _: Request()
     kept: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
+    filters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class JobSpecimen:
-    """Where the jobs of a kind live: POST to `collection` makes one of them.
+    """Where the jobs of a kind live: `create` makes a request that POST to `collection` turns into one.
 
+    `shown` is false where a job has no path of its own and shows in the state of something else.
     `long` makes a request whose work takes many seconds, and `work_seconds` tells how much processor time such work has
     used up by now; both are None where the work is over in no time.
     """
 
     collection: str
+    create: Callable[[AppClients], Request]
     terminal_events: tuple[str, str, str] = ("Completed", "Failed", "Cancelled")
+    shown: bool = True
     long: Callable[[LiveApp], Request] | None = None
     work_seconds: Callable[[LiveApp], float] | None = None

@@ -1,0 +1,35 @@
+"""A sidecar whose jobs run for ever, whatever they are told: `python held_process.py serve …`."""
+
+import asyncio
+import contextlib
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from sidecar import app
+from sidecar.cli import main
+from sidecar.kernel.jobs import JobContext
+from sidecar.kernel.settings import Settings
+
+build_services = app.build_services
+
+
+async def never_done(_: JobContext) -> NoReturn:
+    while True:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+
+
+def build_held_services(settings: Settings) -> app.Services:
+    services = build_services(settings)
+    for kind in services.jobs.kinds.values():
+        services.jobs.register(replace(kind, run=never_done, concurrency=2))
+    return services
+
+
+if __name__ == "__main__":
+    app.build_services = build_held_services
+    sys.exit(main())
