@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from sidecar.media.truncation import ends_inside_ogg_page, missing_wav_bytes, mp3_tells_its_length
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -14,8 +16,8 @@ SAMPLE_RATE: Final = 16_000
 CUT_SECONDS: Final = 0.5
 # Frames are resampled in groups: one call for each frame would cost more than the decoding.
 _GROUP_SAMPLES: Final = 500_000
-# These have no length in their header, so FFmpeg estimates it from the bit rate.
-_ESTIMATED_LENGTH: Final = frozenset({"mp3", "aac"})
+# All that marks these is a pattern of twelve bits, which any file can hold.
+_WEAKLY_MARKED: Final = frozenset({"mp3", "aac"})
 
 
 class UnreadableAudioError(Exception):
@@ -55,8 +57,7 @@ def probe(path: Path) -> Probe:
             if not sound and not pictures:
                 raise UnreadableAudioError
             name = str(container.format.name)
-            if name in _ESTIMATED_LENGTH:
-                # Their only mark is a pattern of twelve bits, which any file can hold.
+            if name in _WEAKLY_MARKED:
                 next(container.decode(audio=0))
             return Probe(name, bool(sound), bool(pictures))
     except (av.error.FFmpegError, StopIteration, ValueError) as error:
@@ -83,14 +84,14 @@ def decode(path: Path) -> DecodedAudio:
                 raise UnreadableAudioError
             track = _Track(container)
             parts = [part.to_ndarray().reshape(-1) for part in track.resampled()]
-            promised = track.promised_seconds()
+            seconds = sum(map(len, parts)) / SAMPLE_RATE
+            cut = track.missing_seconds(path, seconds) >= CUT_SECONDS
     except (av.error.FFmpegError, ValueError) as error:
         raise UnreadableAudioError from error
     if not parts:
         raise UnreadableAudioError
     samples = np.concatenate(parts).astype(np.float32) / 32768.0
-    missing = promised - len(samples) / SAMPLE_RATE if promised is not None else 0.0
-    return DecodedAudio(samples, truncated=track.damaged_at_end or missing > CUT_SECONDS)
+    return DecodedAudio(samples, truncated=cut or track.damaged_at_end)
 
 
 class _Track:
@@ -101,11 +102,20 @@ class _Track:
         self._stream = container.streams.audio[0]
         self.damaged_at_end = False
 
-    def promised_seconds(self) -> float | None:
-        """Return the length that the header tells, None if it tells none."""
-        if self._container.format.name in _ESTIMATED_LENGTH or self._stream.duration is None:
-            return None
-        return float(self._stream.duration * self._stream.time_base)
+    def missing_seconds(self, path: Path, seconds: float) -> float:
+        """Return how much the recording lacks of what its file promises, *seconds* having been found."""
+        name = self._container.format.name
+        if name == "wav":
+            return 8 * missing_wav_bytes(path) / (self._stream.codec_context.bit_rate or 1)
+        if name == "ogg":
+            return CUT_SECONDS if ends_inside_ogg_page(path) else 0.0
+        if name == "aac" or (name == "mp3" and not mp3_tells_its_length(path)):
+            return 0.0
+        if self._stream.duration is not None:
+            return float(self._stream.duration * self._stream.time_base) - seconds
+        if self._container.duration is not None and not self._container.streams.video:
+            return float(self._container.duration / 1_000_000) - seconds
+        return 0.0
 
     def resampled(self) -> Iterator[Any]:
         """Yield frames of 16-bit mono sound at 16 kHz."""

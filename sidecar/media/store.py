@@ -283,8 +283,3 @@ def exported_notes(conn: Readable, job_ids: list[str]) -> list[str]:
         (_dump(job_ids),),
     )
     return [row["note_id"] for row in rows]
-
-
-def forget_note(tx: Transaction, note_id: str) -> None:
-    """Forget that a note was made of a transcript: it is no longer in the vault."""
-    tx.execute("DELETE FROM transcript_notes WHERE note_id = ?", (note_id,))

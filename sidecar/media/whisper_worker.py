@@ -5,6 +5,7 @@ speech once, and only the speech is recognised; times are those of the whole rec
 """
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,8 +120,9 @@ def _load(path: str) -> "WhisperModel":
             cpu_threads=available_threads(),
             local_files_only=True,
         )
-    except (RuntimeError, ValueError, OSError, MemoryError) as error:
-        # The reason stays in the worker's own log: it names folders.
+    except Exception as error:
+        # CTranslate2 and the tokenizer raise whatever they like. The reason stays in the log: it names folders.
+        sys.stderr.write(f"The model can't be loaded. {type(error).__name__}: {error}\n")
         raise WorkFailed("TRANSCRIPTION_MODEL_UNAVAILABLE") from error
 
 
