@@ -25,7 +25,7 @@ class SearchRequest(BaseModel):
     mode: SearchMode = Field(
         "hybrid", description="`vector` and `hybrid` need an embedding model; `fts` never does."
     )
-    folder: PlainText | None = Field(
+    folder: str | None = Field(
         None, description="Notes in this folder and the folders below it; relative to the vault."
     )
     tags: list[PlainText] | None = Field(

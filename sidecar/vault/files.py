@@ -145,6 +145,8 @@ class VaultFiles:
         return SkippedError("symlink")
 
     def _read_once(self, path: str, info: os.stat_result) -> NoteFile | None:
+        if stat_module.S_ISDIR(info.st_mode):
+            raise FileNotFoundError(path)
         if not stat_module.S_ISREG(info.st_mode):
             raise SkippedError("not_a_file")
         if info.st_size > MAX_NOTE_BYTES:

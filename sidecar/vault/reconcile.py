@@ -341,10 +341,11 @@ class Reconciler:
         vault_id = self._intake.vault_id
         same = [
             row
-            for row in store.away_with_content(conn, vault_id, facts.content_hash)
+            for row in store.with_content(conn, vault_id, facts.content_hash)
             # An empty text is no evidence by itself.
             if row.note_id not in taken and (file.content.strip() or row.path == file.path)
         ]
+        same = [row for row in same if self._has_no_file(row)]
         if same:
             return min(same, key=lambda row: _distance(row, file.path))
         before = store.away_at(conn, vault_id, file.path)
@@ -352,10 +353,17 @@ class Reconciler:
             return before
         if facts.front_matter_hash is None:
             return None
-        alike = store.missing_with_front_matter(
-            conn, vault_id, facts.front_matter_hash, utc_in(-JUST_VANISHED_SECONDS)
+        alike = store.alone_with_front_matter(conn, vault_id, facts.front_matter_hash)
+        if alike is None or alike.note_id in taken or alike.state == "trashed":
+            return None
+        just_vanished = alike.state == "present" or (
+            alike.updated_at >= utc_in(-JUST_VANISHED_SECONDS)
         )
-        return alike[0] if alike and alike[0].note_id not in taken else None
+        return alike if self._has_no_file(alike) and just_vanished else None
+
+    def _has_no_file(self, row: NoteRow) -> bool:
+        """Whether the note's file is away, also if that isn't known yet."""
+        return row.state != "present" or self._files.stamp(row.path) is None
 
 
 def _rows_at(conn: Readable, vault_id: str, paths: Sequence[str]) -> dict[str, NoteRow]:

@@ -185,20 +185,20 @@ def set_away(
     )
 
 
-def away_with_content(conn: Readable, vault_id: str, content_hash: str) -> list[NoteRow]:
-    """Return the notes that are gone or trashed and have this text, the last to go first."""
+def with_content(conn: Readable, vault_id: str, content_hash: str) -> list[NoteRow]:
+    """Return notes in whatever state that had this text, the last to change first."""
     rows = conn.execute(
         f"SELECT {_COLUMNS} FROM notes WHERE vault_id = ? AND content_hash = ?"  # noqa: S608
-        " AND state <> 'present' ORDER BY updated_at DESC, note_no DESC LIMIT 50",
+        " ORDER BY updated_at DESC, note_no DESC LIMIT 50",
         (vault_id, content_hash),
     )
     return [_row(row) for row in rows]
 
 
-def missing_with_front_matter(
-    conn: Readable, vault_id: str, front_matter_hash: str, since: str
-) -> list[NoteRow]:
-    """Return the notes that vanished since a time and have a front matter that no other note has.
+def alone_with_front_matter(
+    conn: Readable, vault_id: str, front_matter_hash: str
+) -> NoteRow | None:
+    """Return the note with this front matter if there is only one.
 
     What many notes share came from a template and says nothing.
     """
@@ -206,10 +206,7 @@ def missing_with_front_matter(
         f"SELECT {_COLUMNS} FROM notes WHERE vault_id = ? AND front_matter_hash = ? LIMIT 2",  # noqa: S608
         (vault_id, front_matter_hash),
     ).fetchall()
-    found = [_row(row) for row in rows]
-    if len(found) != 1 or found[0].state != "missing" or found[0].updated_at < since:
-        return []
-    return found
+    return _row(rows[0]) if len(rows) == 1 else None
 
 
 def away_at(conn: Readable, vault_id: str, path: str) -> NoteRow | None:

@@ -84,9 +84,10 @@ class VaultWatcher:
                 continue
             if not parts:
                 return None
-            if is_note_name(parts[-1]):
+            if is_note_name(parts[-1]) and not os.path.isdir(name):  # noqa: PTH112 - a string
                 paths.add("/".join(parts))
-            elif not os.path.isfile(name):  # noqa: PTH113 - a folder, or gone: it may have been one
+            elif not os.path.isfile(name):  # noqa: PTH113 - a string
+                # A folder, or gone: it may have been one.
                 return None
         return None if len(paths) > MANY_PATHS else paths
 

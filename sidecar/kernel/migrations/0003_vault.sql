@@ -28,7 +28,7 @@ CREATE TABLE notes (
 
 CREATE UNIQUE INDEX notes_by_path ON notes (vault_id, path) WHERE state = 'present';
 CREATE INDEX notes_by_update ON notes (vault_id, state, updated_at DESC, note_no);
-CREATE INDEX notes_away_by_content ON notes (vault_id, content_hash) WHERE state <> 'present';
+CREATE INDEX notes_by_content ON notes (vault_id, content_hash);
 CREATE INDEX notes_away_by_path ON notes (vault_id, path) WHERE state = 'missing';
 CREATE INDEX notes_by_front_matter ON notes (vault_id, front_matter_hash)
     WHERE front_matter_hash IS NOT NULL;
