@@ -1,9 +1,9 @@
 """Wire models of tasks."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from sidecar.kernel.clock import format_utc
 from sidecar.kernel.paging import Page
@@ -20,9 +20,18 @@ def _title(text: str) -> str:
 Title = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_title)]
 
 
-def due_text(moment: datetime | None) -> str | None:
-    """Return a due time as it is stored."""
-    return None if moment is None else format_utc(moment.astimezone(UTC))
+def _due(text: str) -> str:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError
+    try:
+        return format_utc(moment)
+    except OverflowError:
+        raise ValueError from None
+
+
+DueAt = Annotated[str, Field(json_schema_extra={"format": "date-time"}), AfterValidator(_due)]
+"""A moment with a time zone, kept in UTC."""
 
 
 class Task(BaseModel):
@@ -52,7 +61,7 @@ class TaskCreate(BaseModel):
 
     title: Title
     status: TaskStatus = "open"
-    due_at: AwareDatetime | None = Field(None, description="With a time zone; kept in UTC.")
+    due_at: DueAt | None = Field(None, description="With a time zone; kept in UTC.")
     note_id: str | None = Field(None, max_length=200, description="A note of the open vault.")
 
 
@@ -61,5 +70,5 @@ class TaskPatch(BaseModel):
 
     title: Title | None = None
     status: TaskStatus | None = None
-    due_at: AwareDatetime | None = None
+    due_at: DueAt | None = None
     note_id: str | None = Field(None, max_length=200)

@@ -8,7 +8,7 @@ from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.ids import new_id
 from sidecar.kernel.paging import PageQuery, page_of
 from sidecar.tasks import store
-from sidecar.tasks.schemas import Task, TaskCreate, TaskList, TaskPatch, TaskStatus, due_text
+from sidecar.tasks.schemas import Task, TaskCreate, TaskList, TaskPatch, TaskStatus
 from sidecar.vault.service import VaultService
 
 
@@ -33,7 +33,7 @@ class TaskService:
             task_id=new_id("task"),
             title=request.title,
             status=request.status,
-            due_at=due_text(request.due_at),
+            due_at=request.due_at,
             note_id=request.note_id,
             created_at=now,
             updated_at=now,
@@ -48,7 +48,7 @@ class TaskService:
         for name in request.model_fields_set:
             value = getattr(request, name)
             if value is not None or name in ("due_at", "note_id"):
-                changes[name] = due_text(value) if name == "due_at" else value
+                changes[name] = value
         await self._check_note(changes.get("note_id"))
 
         def write(tx: Transaction) -> Task | None:
