@@ -48,12 +48,15 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "event": redactor.text(record.getMessage()),
         }
-        for key, value in record.__dict__.items():
-            if key not in _STANDARD:
-                entry[key] = redactor.value(value)
+        extra = {key: value for key, value in record.__dict__.items() if key not in _STANDARD}
+        entry |= redactor.value(extra)
         if record.exc_info:
             entry["stack"] = redactor.text(self.formatException(record.exc_info))
-        return json.dumps(entry, ensure_ascii=False, default=str)
+        return json.dumps(entry, ensure_ascii=False, default=_shown)
+
+
+def _shown(value: object) -> str:
+    return redactor.text(str(value))
 
 
 class StderrHandler(logging.Handler):

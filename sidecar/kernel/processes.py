@@ -144,6 +144,15 @@ def kill_descendants() -> None:
     _signal_all(_tree(os.getpid())[:-1], kill=True)
 
 
+async def exited(process: asyncio.subprocess.Process, *, look_every: float = 0.02) -> None:
+    """Wait for a child's own end.
+
+    ``process.wait()`` also waits for the end of its pipes, which a descendant may hold open.
+    """
+    while process.returncode is None:  # noqa: ASYNC110 - asyncio has no event of it
+        await asyncio.sleep(look_every)
+
+
 async def end_tree(
     process: asyncio.subprocess.Process, *, grace: float = TERMINATE_GRACE_SECONDS
 ) -> None:
@@ -152,11 +161,10 @@ async def end_tree(
     if process.returncode is None and grace > 0:
         _signal_all(tree, kill=False)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(process.wait(), grace)
+            await asyncio.wait_for(exited(process), grace)
     kill_group(process.pid)
     _signal_all(tree, kill=True)
-    if process.returncode is None:
-        await process.wait()
+    await exited(process)
 
 
 def process_exists(pid: int) -> bool:

@@ -21,6 +21,8 @@ from sidecar.kernel.logging import get_logger
 from sidecar.kernel.processes import (
     child_environment,
     end_tree,
+    exited,
+    kill_group,
     kill_tree,
     own_command,
     own_environment,
@@ -33,7 +35,11 @@ CANCEL_GRACE_SECONDS: Final = 1.0
 IDLE_SECONDS: Final = 120.0
 # A worker says something at least this often while it works: it sends progress, or a sign of life.
 SILENCE_SECONDS: Final = 120.0
+# A crash shows at once as the end of stdout, unless a descendant holds that open.
+EXIT_LOOK_SECONDS: Final = 0.5
+PIPE_END_SECONDS: Final = 0.5
 _STDERR_LINES: Final = 20
+_MESSAGE_TYPES: Final = frozenset({"alive", "progress", "result", "error"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,7 @@ class _Process:
             asyncio.create_task(self._read_stdout(), name=f"{spec.name}-stdout"),
             asyncio.create_task(self._read_stderr(), name=f"{spec.name}-stderr"),
         ]
+        self._exit = asyncio.create_task(self._watch_exit(), name=f"{spec.name}-exit")
 
     @property
     def alive(self) -> bool:
@@ -76,12 +83,11 @@ class _Process:
         assert self.process.stdout is not None
         try:
             while line := await self.process.stdout.readline():
-                try:
-                    message = json.loads(line)
-                except ValueError:
+                message = _message_of(line)
+                if message is None:
                     log.warning("worker.stray_output", extra={"worker": self.spec.name})
-                    continue
-                self.messages.put_nowait(message)
+                else:
+                    self.messages.put_nowait(message)
         except ValueError:
             # A line over the limit: nothing after it can be trusted.
             log.error("worker.line_too_long", extra={"worker": self.spec.name})
@@ -97,6 +103,18 @@ class _Process:
                 self.stderr.append(text)
                 log.debug("worker.stderr", extra={"worker": self.spec.name, "line": text})
 
+    async def _watch_exit(self) -> None:
+        """Notice the end of the child though something that it started holds its pipes open."""
+        await exited(self.process, look_every=EXIT_LOOK_SECONDS)
+        kill_group(self.process.pid)
+        await self._finish_reading()
+
+    async def _finish_reading(self) -> None:
+        """Read what is left in the pipes, but don't wait for somebody else's end of them."""
+        _, unfinished = await asyncio.wait(self._tasks, timeout=PIPE_END_SECONDS)
+        for task in unfinished:
+            task.cancel()
+
     async def send(self, message: dict[str, Any]) -> None:
         assert self.process.stdin is not None
         line = json.dumps(message, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
@@ -109,7 +127,28 @@ class _Process:
         if self.process.stdin is not None:
             self.process.stdin.close()
         await end_tree(self.process, grace=grace)
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._finish_reading()
+        self._exit.cancel()
+        await asyncio.gather(*self._tasks, self._exit, return_exceptions=True)
+        # There is no public way to close pipes that a stranger holds open at their other end.
+        transport = self.process._transport  # type: ignore[attr-defined]  # noqa: SLF001
+        transport.close()
+
+
+def _message_of(line: bytes) -> dict[str, Any] | None:
+    """Return the message of a line; None for what a library may have printed."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(message, dict) or message.get("type") not in _MESSAGE_TYPES:
+        return None
+    complete = (
+        message["type"] == "alive"
+        or (message["type"] == "error" and isinstance(message.get("code"), str))
+        or isinstance(message.get("data"), dict)
+    )
+    return message if complete else None
 
 
 class Worker:

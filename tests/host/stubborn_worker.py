@@ -29,6 +29,7 @@ def main(mode: str) -> None:
         print(json.dumps({"type": "progress", "id": request["id"], "data": data}), flush=True)  # noqa: T201 - its protocol
         while sys.stdin.readline() or stubborn:
             threading.Event().wait(0.05)
+        child.kill()
 
 
 if __name__ == "__main__":

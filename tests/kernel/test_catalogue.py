@@ -64,7 +64,12 @@ def literals(value: ast.expr) -> Iterator[str]:
         case ast.IfExp(body=body, orelse=orelse):
             yield from literals(body)
             yield from literals(orelse)
-        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts) | ast.BoolOp(values=parts):
+        case (
+            ast.Tuple(elts=parts)
+            | ast.List(elts=parts)
+            | ast.Set(elts=parts)
+            | ast.BoolOp(values=parts)
+        ):
             for part in parts:
                 yield from literals(part)
         case ast.Starred(value=inner):
@@ -84,7 +89,9 @@ def used_codes(source: str) -> Iterator[str]:
                 yield from literals(argument)
         for keyword in call.keywords:
             if (keyword.arg or "").endswith("_code"):
-                yield from (literal for literal in literals(keyword.value) if CODE_SHAPE.fullmatch(literal))
+                yield from (
+                    literal for literal in literals(keyword.value) if CODE_SHAPE.fullmatch(literal)
+                )
 
 
 @pytest.mark.proves("host.locale.complete")
@@ -246,7 +253,9 @@ def test_any_header_is_read_without_a_failure(header: str) -> None:
     low=st.integers(1, 499),
     high=st.integers(500, 999),
 )
-def test_the_heavier_of_the_two_languages_wins(first: str, others: list[str], low: int, high: int) -> None:
+def test_the_heavier_of_the_two_languages_wins(
+    first: str, others: list[str], low: int, high: int
+) -> None:
     chosen = catalogue.parse_locale(first)
     rival = "zh" if chosen == "en" else "en"
     header = ", ".join([f"{rival};q=0.{low:03}", *others, f"{first};q=0.{high:03}"])
@@ -276,8 +285,12 @@ def test_parameters_are_inserted_as_they_are() -> None:
 
 
 def test_a_missing_parameter_drops_its_optional_part_or_shows_an_ellipsis() -> None:
-    assert catalogue.error_text("CHAT_ATTACHMENT_FAILED", "en").startswith("The attachment could not be read.")
-    assert catalogue.error_text("CHAT_ATTACHMENT_FAILED", "en", name=None).startswith("The attachment could not")
+    assert catalogue.error_text("CHAT_ATTACHMENT_FAILED", "en").startswith(
+        "The attachment could not be read."
+    )
+    assert catalogue.error_text("CHAT_ATTACHMENT_FAILED", "en", name=None).startswith(
+        "The attachment could not"
+    )
     assert catalogue.fill("Step {n} of {total}", {"n": 0}) == "Step 0 of …"
 
 
@@ -293,7 +306,10 @@ def test_an_unknown_message_key_is_a_programming_mistake() -> None:
 def test_stored_messages_are_put_into_the_readers_language() -> None:
     stored = {
         "progress": {"phase": "indexing", "message": Localised("phase.indexing").to_json()},
-        "warnings": [Localised("warning.export_theme_unknown", {"theme": "mist"}).to_json(), "plain"],
+        "warnings": [
+            Localised("warning.export_theme_unknown", {"theme": "mist"}).to_json(),
+            "plain",
+        ],
         "error": LocalisedError("CHAT_ATTACHMENT_FAILED", {"name": "a.pdf"}).to_json(),
     }
 
@@ -310,7 +326,9 @@ def test_a_message_may_be_a_parameter_of_another() -> None:
     nested = Localised("warning.FUNCTION_PLOT_PARSE_FAILED", {"reason": reason})
 
     assert ERRORS["PROVIDER_TIMEOUT"].en in catalogue.localise(nested, "en")
-    assert ERRORS["PROVIDER_TIMEOUT"].zh in catalogue.localise(json.loads(json.dumps(nested.to_json())), "zh-CN")
+    assert ERRORS["PROVIDER_TIMEOUT"].zh in catalogue.localise(
+        json.loads(json.dumps(nested.to_json())), "zh-CN"
+    )
 
 
 @pytest.mark.parametrize(
