@@ -6,7 +6,11 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-import uvicorn
+# uvicorn's package imports what it needs to watch source files, which costs a start some 30 ms and
+# is never used here. A module that is None can't be imported, and uvicorn does without it.
+sys.modules.setdefault("uvicorn.supervisors.watchfilesreload", None)  # type: ignore[arg-type]
+
+import uvicorn  # noqa: E402 - after the line above
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
