@@ -27,6 +27,8 @@ from sidecar.kernel.workers import WorkerPool
 from sidecar.local_models.service import LocalModels
 from sidecar.media import router as media_router
 from sidecar.media.service import SIZE_LIMIT, MediaService
+from sidecar.plots import router as plots_router
+from sidecar.plots.service import PlotService
 from sidecar.retrieval import router as retrieval_router
 from sidecar.retrieval.indexer import SearchIndexer
 from sidecar.retrieval.rebuild import IndexRebuilds
@@ -74,6 +76,7 @@ class Services:
     workers: WorkerPool
     credentials: CredentialStore
     exports: ExportService
+    plots: PlotService
     media: MediaService
     vault: VaultService
     retrieval: RetrievalService
@@ -90,6 +93,7 @@ class Services:
         """Take up the work of an earlier run, once requests are answered."""
         await self.vault.start()
         await self.jobs.start()
+        await self.retrieval.start()
         await self.exports.start()
         await self.media.start()
 
@@ -177,6 +181,7 @@ def build_services(settings: Settings) -> Services:
         workers,
         credentials,
         exports,
+        PlotService(),
         media,
         vault,
         retrieval,
@@ -200,6 +205,7 @@ def build_api(services: Services, request_stop: Callable[[], None]) -> FastAPI:
     install_error_handlers(api)
     api.include_router(system_router.build_router(services.system, request_stop))
     api.include_router(export_router.build_router(services.exports))
+    api.include_router(plots_router.build_router(services.plots))
     api.include_router(media_router.build_router(services.media))
     api.include_router(vault_router.build_router(services.vault))
     api.include_router(retrieval_router.build_router(services.retrieval))

@@ -7,6 +7,7 @@ from typing import Final
 from sidecar.kernel.catalogue.demo_messages import DEMO
 from sidecar.kernel.catalogue.doctor_messages import DOCTOR
 from sidecar.kernel.catalogue.entries import Text
+from sidecar.kernel.catalogue.plot_messages import PLOTS
 
 PHASES: Final[dict[str, Text]] = {
     "phase.queued": Text("Waiting for its turn", "正在排队"),
@@ -265,6 +266,7 @@ MESSAGES: Final[dict[str, Text]] = {
     **OPERATIONS,
     **WARNINGS,
     **EXPORTS,
+    **PLOTS,
     **CONTEXT,
     **SUGGESTIONS,
     **DOCTOR,

@@ -1,0 +1,1 @@
+"""Plots of functions: a small language for them, and their pictures."""
