@@ -228,11 +228,13 @@ class _Cutter:
         stripped = self._lines[first].strip()
         if len(stripped) > 4 and stripped.endswith("$$"):
             return first + 1
+        # Marks on lines of their own may hold blank lines between them.
+        alone = stripped == "$$"
         for number in range(first + 1, min(len(self._lines), first + 400)):
             stripped = self._lines[number].strip()
             if stripped.endswith("$$"):
                 return number + 1
-            if not stripped and number > first + 1:
+            if not stripped and not alone:
                 return None
         return None
 
@@ -267,8 +269,10 @@ class _Cutter:
 
 _LINK: Final = re.compile(r"!?\[([^\[\]]*)\]\((?:[^()\\]|\\.|\([^()]*\))*\)")
 _WIKI_LINK: Final = re.compile(r"!?\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]")
-_EMPHASIS: Final = re.compile(
-    r"(\*\*\*|\*\*|\*|~~|==|__|(?<!\w)_(?=\S))(?=\S)(.+?)(?<=\S)\1(?!\w)", re.DOTALL
+_EMPHASIS: Final = (
+    re.compile(r"(\*\*\*|\*\*|~~|==)(?=\S)(.+?)(?<=\S)\1", re.DOTALL),
+    re.compile(r"(?<![A-Za-z0-9*])(\*)(?=[^\s*])(.+?)(?<=[^\s*])\1(?![A-Za-z0-9*])", re.DOTALL),
+    re.compile(r"(?<!\w)(__|_)(?=\S)(.+?)(?<=\S)\1(?!\w)", re.DOTALL),
 )
 _CODE: Final = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 _LINE_MARK: Final = re.compile(
@@ -279,6 +283,8 @@ _FENCE_LINE: Final = re.compile(r"^[ \t]*(?:`{3,}|~{3,}).*$\n?", re.MULTILINE)
 _RULE_LINE: Final = re.compile(r"^[ \t|:\-]*-[ \t|:\-]*$\n?", re.MULTILINE)
 _HTML_TAG: Final = re.compile(r"</?[a-zA-Z][^<>\n]{0,500}>")
 _ESCAPE: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
+_ASIDE: Final = 0xF0000
+_ESCAPED: Final = re.compile(f"[{chr(_ASIDE + 0x21)}-{chr(_ASIDE + 0x7E)}]")
 
 
 def plain(text: str, kind: BlockKind = "paragraph") -> str:
@@ -289,14 +295,17 @@ def plain(text: str, kind: BlockKind = "paragraph") -> str:
         return text.strip().strip("$").strip()
     if kind == "table":
         text = _RULE_LINE.sub("", text).replace("|", " ")
+    if "\\" in text:
+        # What is escaped is no mark: it is put aside where no mark is looked for.
+        text = _ESCAPE.sub(lambda match: chr(_ASIDE + ord(match[1])), text)
     if "[" in text:
         text = _LINK.sub(r"\1", _WIKI_LINK.sub(r"\1", text))
     if kind == "list" and "```" in text:
         text = _FENCE_LINE.sub("", text)
     text = _LINE_MARK.sub("", text)
-    for _ in range(2):
-        text = _EMPHASIS.sub(r"\2", text)
+    for mark in _EMPHASIS:
+        text = mark.sub(r"\2", text)
     text = _CODE.sub(r"\2", text)
     if "<" in text:
         text = _HTML_TAG.sub("", text)
-    return _ESCAPE.sub(r"\1", text).strip()
+    return _ESCAPED.sub(lambda match: chr(ord(match[0]) - _ASIDE), text).strip()

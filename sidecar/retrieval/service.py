@@ -49,6 +49,10 @@ class RetrievalService:
         self._text = TextLeg()
         vault.on_scanned(self._scan_completed)
 
+    async def start(self) -> None:
+        """Bring the index up to date with this version of the program, in the background."""
+        await self.rebuilds.start_if_outdated()
+
     # -- search --------------------------------------------------------------------------------
 
     async def search(self, request: SearchRequest) -> SearchResponse:

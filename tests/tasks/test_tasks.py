@@ -115,7 +115,6 @@ async def test_tasks_outlive_restarts_and_notes(tmp_path: Path) -> None:
         assert (kept["task_id"], kept["note_id"]) == (task["task_id"], None)
 
 
-@pytest.mark.proves("vault.tasks.agent-tools")
 async def test_a_task_made_inside_the_program_is_listed(app: RunningApp) -> None:
     # The agent's task tool calls the service that stands behind the path.
     task = await app.services.tasks.create(TaskCreate(title="from the agent"))
