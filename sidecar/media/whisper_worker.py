@@ -175,7 +175,7 @@ def _without_loops(
     What it has said helps it with names and terms, but it can also get stuck on it for minutes.
     """
     is_mandarin = language == "zh"
-    prompt = _simplified_prompt(model) if is_mandarin else None
+    prompt = simplified_prompt(model) if is_mandarin else None
     previous, repeats = "", 0
     for segment in run(speech.samples, initial_prompt=prompt, condition_on_previous_text=True):
         repeats = repeats + 1 if segment.text.strip() == previous else 1
@@ -191,7 +191,8 @@ def _without_loops(
         return
 
 
-def _simplified_prompt(model: "WhisperModel") -> list[int]:
+def simplified_prompt(model: "WhisperModel") -> list[int]:
+    """Return the tokens that Mandarin is prompted with."""
     from faster_whisper.tokenizer import Tokenizer  # noqa: PLC0415
 
     tokenizer = Tokenizer(

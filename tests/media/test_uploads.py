@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="package")
 LIMIT = 26_214_400
 
 
-def _wav(size: int) -> bytes:
+def recording_of_size(size: int) -> bytes:
     """Return a recording of exactly *size* bytes."""
     target = BytesIO()
     with wave.open(target, "wb") as file:
@@ -102,7 +102,7 @@ async def test_an_empty_file_is_refused(media: MediaClient) -> None:
 
 @pytest.mark.proves("media.attachments.size-limit-inclusive")
 async def test_a_file_of_the_limit_is_taken(media: MediaClient) -> None:
-    attachment = await media.upload("long.wav", _wav(LIMIT))
+    attachment = await media.upload("long.wav", recording_of_size(LIMIT))
     assert attachment["size"] == LIMIT
 
 
@@ -110,7 +110,9 @@ async def test_a_file_of_the_limit_is_taken(media: MediaClient) -> None:
 @pytest.mark.parametrize("excess", [1, 100_000, 1_048_576])
 async def test_a_file_over_the_limit_is_refused(media: MediaClient, excess: int) -> None:
     before, count = media.kept_files(), await media.count()
-    answer = await media.send("long.wav", _wav(LIMIT + excess), key=f"over-the-limit-{excess}")
+    answer = await media.send(
+        "long.wav", recording_of_size(LIMIT + excess), key=f"over-the-limit-{excess}"
+    )
     assert (answer.status_code, code_of(answer)) == (413, "ATTACHMENT_TOO_LARGE")
     assert media.kept_files() == before
     assert await media.count() == count
