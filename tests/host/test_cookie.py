@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from host_bridge.protocol import new_token
 from tests.host.conftest import Start
 from tests.host.serving import Answer, Serving
 
@@ -58,7 +57,7 @@ def test_two_sidecars_in_one_browser_keep_their_sessions(start: Start, tmp_path:
 
 
 @pytest.mark.proves("host.cookie.invalid-token")
-@pytest.mark.parametrize("token", ["", "wrong", new_token(), "%00", "%FF%FE"])
+@pytest.mark.parametrize("token", ["", "wrong", "A" * 43, "%00", "%FF%FE"])
 def test_a_wrong_token_gets_no_cookie(serving: Serving, token: str) -> None:
     answer = _exchange(serving, token)
     assert (answer.status, answer.code) == (401, "SESSION_INVALID")

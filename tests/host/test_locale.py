@@ -32,9 +32,9 @@ def _language(text: str) -> str:
 @pytest.mark.proves("host.locale.setting")
 @pytest.mark.parametrize(
     ("locale", "language"),
-    [("en", "en"), ("zh-CN", "zh"), ("zh_CN", "zh"), ("fr", "en"), ("", "en"), (None, "en")],
+    [("en", "en"), ("zh-CN", "zh"), ("fr", "en")],
 )
-def test_the_setting_chooses_the_language(start: Start, locale: str | None, language: str) -> None:
+def test_the_setting_chooses_the_language(start: Start, locale: str, language: str) -> None:
     sidecar = start(settings={"locale": locale})
     for answer, code in (
         (sidecar.get("/api/nothing"), "RESOURCE_NOT_FOUND"),
@@ -134,7 +134,7 @@ def _first_event(sidecar: Serving, header: str) -> dict[str, Any]:
 
 
 @pytest.mark.proves("host.locale.setting")
-@pytest.mark.parametrize(("locale", "language"), [("en", "en"), ("zh-CN", "zh"), ("de", "en")])
+@pytest.mark.parametrize(("locale", "language"), [("zh-CN", "zh"), ("de", "en")])
 def test_the_doctor_speaks_it(tmp_path_factory: Any, locale: str, language: str) -> None:
     data = tmp_path_factory.mktemp("doctor")
     report = subprocess.run(

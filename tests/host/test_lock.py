@@ -32,11 +32,10 @@ def test_the_lock_names_process_and_port(start: Start) -> None:
 def test_a_second_one_is_refused_and_the_first_goes_on(start: Start, spawn: Start) -> None:
     first = start()
     before = (first.data_dir / "lock").read_bytes(), (first.data_dir / "lock").stat().st_ino
-    for _ in range(2):
-        second = spawn()
-        message = second.first_message()
-        assert (message["event"], message["code"]) == ("fatal", "DATA_DIR_IN_USE")
-        assert second.wait() == FATAL["DATA_DIR_IN_USE"].exit_code
+    second = spawn()
+    message = second.first_message()
+    assert (message["event"], message["code"]) == ("fatal", "DATA_DIR_IN_USE")
+    assert second.wait() == FATAL["DATA_DIR_IN_USE"].exit_code
     after = (first.data_dir / "lock").read_bytes(), (first.data_dir / "lock").stat().st_ino
     assert after == before
     assert first.get("/api/system/health").json()["subsystems"]["database"]["status"] == "ok"
@@ -66,16 +65,14 @@ def test_the_lock_of_a_killed_process_is_taken_over(start: Start) -> None:
 
 
 @pytest.mark.proves("host.lock.pid-reused")
-@pytest.mark.parametrize("content", ["other program", "empty", "text", "bytes", "directory of pid"])
+@pytest.mark.parametrize("content", ["other program", "empty", "bytes"])
 def test_a_lock_that_nobody_holds_is_stale_whatever_it_says(
     start: Start, tmp_path: Path, content: str
 ) -> None:
     texts = {
         "other program": json.dumps({"pid": os.getpid(), "port": 1}).encode(),
         "empty": b"",
-        "text": b"locked!",
         "bytes": b"\xff\x00\xfe" * 1000,
-        "directory of pid": json.dumps({"pid": 1, "port": None}).encode(),
     }
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "lock").write_bytes(texts[content])
@@ -95,11 +92,10 @@ def test_an_unreadable_lock_is_stale(
 
 
 @pytest.mark.proves("host.lock.race")
-@pytest.mark.parametrize("stale", [False, True])
-def test_of_five_at_once_one_becomes_ready(spawn: Start, tmp_path: Path, stale: bool) -> None:
-    if stale:
-        (tmp_path / "data").mkdir()
-        (tmp_path / "data" / "lock").write_bytes(b'{"pid": 1, "port": 2}')
+def test_of_five_at_once_one_becomes_ready(spawn: Start, tmp_path: Path) -> None:
+    # A stale lock is there, so that they could also get into each other's way over taking it.
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "lock").write_bytes(b'{"pid": 1, "port": 2}')
     # They import first and wait for their line: so they reach the lock together.
     racers = [spawn(line=b"") for _ in range(5)]
     for racer in racers:
@@ -123,7 +119,7 @@ def test_of_five_at_once_one_becomes_ready(spawn: Start, tmp_path: Path, stale: 
 def test_a_start_beside_a_stop_gets_the_directory_or_is_refused(start: Start, spawn: Start) -> None:
     # The one that stops removes its file while the next may have opened it already.
     current = start()
-    for _ in range(3):
+    for _ in range(2):
         following = spawn()
         current.close_stdin()
         message = following.first_message()

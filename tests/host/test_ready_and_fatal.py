@@ -59,19 +59,6 @@ def test_stdout_carries_the_ready_line_and_nothing_else(start: Start) -> None:
     assert json.loads(lines[0])["event"] == "ready"
 
 
-@pytest.mark.proves("host.ready.only-when-serving")
-def test_a_request_at_the_moment_of_ready_is_answered(spawn: Start, tmp_path: Path) -> None:
-    # Asked from the thread that sees the line, on data that must be made first.
-    answers: list[int] = []
-    for number in range(3):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        sidecar = spawn(folder)
-        sidecar.ready = sidecar.first_message()
-        answers.append(sidecar.get("/api/system/health").status)
-    assert answers == [200] * 3
-
-
 @pytest.mark.proves("host.bind.loopback-only")
 def test_it_listens_on_the_loopback_address_alone(serving: Serving) -> None:
     assert {connection.laddr.ip for connection in _listening(serving)} == {"127.0.0.1"}

@@ -1,5 +1,7 @@
 """Every way to stop, and what must be left behind: nothing."""
 
+import contextlib
+import http.client
 import json
 import signal
 import socket
@@ -16,7 +18,14 @@ import pytest
 from host_bridge.protocol import SHUTDOWN_LIMIT_SECONDS
 from tests.app_client import ROOT
 from tests.host.conftest import Start
-from tests.host.serving import Answer, Serving, eventually, exchange, is_alive, request_bytes
+from tests.host.serving import (
+    Serving,
+    eventually,
+    exchange,
+    is_alive,
+    read_answer,
+    request_bytes,
+)
 
 WORKING = (sys.executable, "-m", "tests.host.working_sidecar")
 SHUTDOWN_LINE = b'{"type":"shutdown"}\n'
@@ -262,58 +271,42 @@ def test_the_session_token_does_not_stop_it(start: Start) -> None:
 def test_a_request_after_the_stop_began_starts_no_work(working: Serving) -> None:
     """Requests keep coming while it stops: each is answered as before, by 503, or not at all."""
     work = _begin_work(working, stubborn=True)
-    answers: list[Answer] = []
-    over = threading.Event()
-
-    def ask() -> None:
-        while not over.is_set():
-            try:
-                answers.append(
-                    working.host_post("/host/trial/work", {"ignore_signals": False})
-                    if len(answers) > 3
-                    else working.get("/api/system/info")
-                )
-            except (OSError, ValueError):
-                continue
-            except Exception:  # noqa: BLE001 - http.client raises much for a closed connection
-                continue
-
-    # A connection from before the stop, over which requests still reach it afterwards.
+    bearer = [("Authorization", f"Bearer {working.tokens.host}")]
+    ask = request_bytes("GET", "/api/system/info", working.headers(more=bearer), close=False)
+    body = b'{"ignore_signals": false}'
+    more = [*bearer, ("Content-Type", "application/json")]
+    create = request_bytes("POST", "/host/trial/work", working.headers(more=more), body)
+    created: list[int] = []
+    asker = threading.Thread(target=lambda: _ask_until_closed(working.port, create, created))
+    # This connection is from before the stop: requests reach it over that one afterwards too.
     with socket.create_connection(("127.0.0.1", working.port), timeout=20) as kept:
+        kept.sendall(ask)
+        assert read_answer(kept).status == 200
         working.write(SHUTDOWN_LINE)
-        asker = threading.Thread(target=ask)
-        asker.start()
-        late = b""
         eventually(lambda: "stop_requested" in working.log_file(), "the stop has begun")
-        while b"SHUTTING_DOWN" not in late:
-            request = request_bytes(
-                "GET",
-                "/api/system/info",
-                working.headers(token=working.tokens.session),
-                close=False,
-            )
-            try:
-                kept.sendall(request)
-                chunk = kept.recv(65536)
-            except OSError:
-                break
-            if not chunk:
-                break
-            late = chunk
-        assert working.wait(SHUTDOWN_LIMIT_SECONDS) == 0
-        over.set()
-        asker.join(20)
-    assert not late or b"503" in late.split(b"\r\n", 1)[0]
-    for answer in answers:
-        assert answer.status in (200, 201) or (answer.status, answer.code) == (
-            503,
-            "SHUTTING_DOWN",
-        )
+        asker.start()
+        statuses: list[int] = []
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            while 503 not in statuses:
+                kept.sendall(ask)
+                answer = read_answer(kept)
+                statuses.append(answer.status)
+                assert answer.status == 200 or answer.code == "SHUTTING_DOWN"
+    assert working.wait(SHUTDOWN_LIMIT_SECONDS) == 0
+    asker.join(20)
+    assert set(statuses) <= {200, 503}
+    assert set(created) <= {201, 503}
     _assert_tree_gone(work)
     connection = sqlite3.connect(working.data_dir / "app.db")
     jobs = connection.execute("SELECT count(*) FROM jobs").fetchone()[0]
     connection.close()
-    assert jobs == 1 + sum(answer.status == 201 for answer in answers)
+    assert jobs == 1 + created.count(201)
+
+
+def _ask_until_closed(port: int, request: bytes, statuses: list[int]) -> None:
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        while True:
+            statuses.append(exchange(port, request, method="POST").status)
 
 
 @pytest.mark.proves("host.stop.repeated")
