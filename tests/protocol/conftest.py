@@ -41,6 +41,8 @@ class Answers:
 
     def request(self, operation: Operation) -> Request:
         """Make a request that succeeds."""
+        if str(operation) not in SPECIMENS:
+            pytest.skip("no specimen: test_every_operation_has_a_specimen fails")
         return SPECIMENS[str(operation)].make(self.app)
 
     def client(self, operation: Operation) -> httpx.Client:
