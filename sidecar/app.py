@@ -31,9 +31,9 @@ from sidecar.plots import router as plots_router
 from sidecar.plots.service import PlotService
 from sidecar.retrieval import router as retrieval_router
 from sidecar.retrieval.indexer import SearchIndexer
-from sidecar.retrieval.rebuild import IndexRebuilds
+from sidecar.retrieval.local_embedder import LocalModelSource
 from sidecar.retrieval.service import RetrievalService
-from sidecar.retrieval.vector_index import VectorIndex
+from sidecar.retrieval.wiring import build_retrieval
 from sidecar.system import router as system_router
 from sidecar.system.service import Check, SystemService
 from sidecar.tasks import router as tasks_router
@@ -104,6 +104,7 @@ class Services:
         await self.exports.close()
         await self.media.close()
         await self.jobs.stop()
+        await self.retrieval.close()
         await self.vault.close()
         await self.workers.close()
 
@@ -129,8 +130,10 @@ def build_services(settings: Settings) -> Services:
     credentials = CredentialStore(settings.paths.credentials)
     indexer = SearchIndexer()
     vault = VaultService(database, indexer)
-    rebuilds = IndexRebuilds(database, jobs, vault, indexer, VectorIndex())
-    retrieval = RetrievalService(database, vault, rebuilds)
+    models_dirs = (settings.paths.models, *settings.extra_models)
+    embedders = LocalModelSource(models_dirs, workers)
+    vectors_dir = settings.paths.root / "vectors"
+    retrieval = build_retrieval(database, jobs, vault, indexer, embedders, vectors_dir)
     tasks = TaskService(database, vault)
     exports = ExportService(database, jobs, vault, settings.paths)
     models = LocalModels((settings.paths.models, *settings.extra_models))
@@ -154,7 +157,7 @@ def build_services(settings: Settings) -> Services:
             "transcription": media.transcriptions.check_usable,
             "diarization": _unavailable("DIARIZATION_MODEL_UNAVAILABLE"),
             "speaker_matching": _unavailable("LOCAL_MODEL_NOT_INSTALLED"),
-            "embedding": _unavailable("EMBEDDING_MODEL_UNAVAILABLE"),
+            "embedding": retrieval.check_model,
             "pdf_export": _unavailable("CAPABILITY_NOT_AVAILABLE"),
             "mcp_stdio": _unavailable("CAPABILITY_NOT_AVAILABLE"),
             "cuda": _unavailable("CAPABILITY_NOT_AVAILABLE"),

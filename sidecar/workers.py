@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import Final
 
 WORKERS: Final = {
+    "embedding": "sidecar.retrieval.embedding_worker",
     "probe": "sidecar.media.probe_worker",
     "speech": "sidecar.media.whisper_worker",
 }

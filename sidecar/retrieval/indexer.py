@@ -14,13 +14,18 @@ STEP_BLOCKS = 400
 
 
 class SearchIndexer:
-    """The vault's indexer: what a write has stored can be found when it is answered.
+    """The vault's indexer: what a write has stored can be found when it is answered."""
 
-    *changed* is called on the event loop after every transaction that changed blocks.
-    """
+    def __init__(self) -> None:
+        self._listeners: list[Callable[[], None]] = []
 
-    def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
-        self._changed = changed
+    def on_change(self, callback: Callable[[], None]) -> None:
+        """Have *callback* called on the event loop after every transaction that changed blocks."""
+        self._listeners.append(callback)
+
+    def _changed(self) -> None:
+        for callback in self._listeners:
+            callback()
 
     def prepare(self, note: IndexedNote) -> Sequence[IndexStep]:
         """Cut the note into blocks; return the writes that bring the index to them."""

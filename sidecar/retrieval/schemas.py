@@ -103,7 +103,7 @@ class EmbeddingSpace(BaseModel):
     source: Literal["local", "api"] = "local"
 
 
-class VectorIndex(EmbeddingSpace):
+class VectorIndexState(EmbeddingSpace):
     """What the stored vectors were made with."""
 
     compatible: bool = Field(
@@ -130,7 +130,7 @@ class IndexStatus(BaseModel):
     embedding: EmbeddingSpace | None = Field(
         description="The model in use; null if none is installed."
     )
-    vector_index: VectorIndex | None = Field(description="null if no vectors were ever made.")
+    vector_index: VectorIndexState | None = Field(description="null if no vectors were ever made.")
     last_completed_at: str | None = Field(description="When the last run was completed.")
     error_message: str | None = Field(description="Code and message of the last run, if it failed.")
     progress: IndexProgress | None = Field(None, description="null unless something is running.")

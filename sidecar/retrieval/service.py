@@ -1,6 +1,5 @@
 """Search and the state of the index."""
 
-import sqlite3
 from typing import Any
 
 from sidecar.kernel.catalogue import error_text, localise, text
@@ -9,23 +8,22 @@ from sidecar.kernel.database import Database
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.logging import get_logger
 from sidecar.retrieval import store
+from sidecar.retrieval.embedding import VectorSpace
 from sidecar.retrieval.profile import DEFAULT_PROFILE, RetrievalProfile
 from sidecar.retrieval.rebuild import COMPLETED_STATE, ERROR_STATE, IndexRebuilds
 from sidecar.retrieval.schemas import (
+    EmbeddingSpace,
     IndexProgress,
     IndexStatus,
-    LegRank,
-    Provenance,
     RebuildAccepted,
     RebuildScope,
-    SearchHit,
     SearchRequest,
     SearchResponse,
+    VectorIndexState,
 )
-from sidecar.retrieval.snippets import snippet_of
-from sidecar.retrieval.store import FoundBlock, SearchFilter
-from sidecar.retrieval.terms import read_query
-from sidecar.retrieval.text_leg import TextLeg
+from sidecar.retrieval.search import SearchPipeline
+from sidecar.retrieval.store import SearchFilter
+from sidecar.retrieval.vector_index import VectorIndex, VectorState
 from sidecar.vault.schemas import VaultStatus
 from sidecar.vault.service import VaultService, check_folder, compare_key, tag_key
 
@@ -39,45 +37,45 @@ class RetrievalService:
         self,
         database: Database,
         vault: VaultService,
+        pipeline: SearchPipeline,
+        vectors: VectorIndex,
         rebuilds: IndexRebuilds,
         profile: RetrievalProfile = DEFAULT_PROFILE,
     ) -> None:
         self._database = database
         self._vault = vault
+        self._pipeline = pipeline
+        self._vectors = vectors
         self.rebuilds = rebuilds
         self.profile = profile
-        self._text = TextLeg()
         vault.on_scanned(self._scan_completed)
 
     async def start(self) -> None:
         """Bring the index up to date with this version of the program, in the background."""
+        self._vectors.start()
         await self.rebuilds.start_if_outdated()
+
+    async def close(self) -> None:
+        """Stop the background work."""
+        await self._vectors.close()
 
     # -- search --------------------------------------------------------------------------------
 
-    async def search(self, request: SearchRequest) -> SearchResponse:
-        """Return the best blocks for a query.
+    async def search(
+        self, request: SearchRequest, profile: RetrievalProfile | None = None
+    ) -> SearchResponse:
+        """Return the best blocks for a query, found with *profile* or the service's own.
 
-        Raises ``VAULT_NOT_OPEN``, ``VALIDATION_ERROR`` for a folder outside the vault, and
-        ``EMBEDDING_MODEL_UNAVAILABLE`` for a mode that needs a model.
+        Raises ``VAULT_NOT_OPEN``, ``VALIDATION_ERROR`` for a folder outside the vault, and for a
+        mode that can't be used ``EMBEDDING_MODEL_UNAVAILABLE``, ``INDEX_MODEL_MISMATCH``,
+        ``VECTOR_INDEX_REBUILD_REQUIRED`` or ``EMBEDDING_DIMENSION_MISMATCH``.
         """
         wanted = self._filter(request)
         if not request.query.strip():
             return SearchResponse(hits=[])
-        if request.mode != "fts":
-            raise ProjectError("EMBEDDING_MODEL_UNAVAILABLE")
-        query = read_query(request.query)
-
-        def run(conn: sqlite3.Connection) -> list[SearchHit]:
-            ranked = self._text.find(conn, query, wanted, request.limit)
-            blocks = store.load_blocks(conn, [number for number, _ in ranked])
-            return [
-                _hit(blocks[number], score, query.words, LegRank(rank=rank, score=score))
-                for rank, (number, score) in enumerate(ranked, 1)
-            ]
-
-        hits = await self._database.read(run)
-        hits.sort(key=lambda hit: (-hit.score, hit.note_id, hit.block_id))
+        hits = await self._pipeline.run(
+            request.query, request.mode, wanted, request.limit, profile or self.profile
+        )
         return SearchResponse(hits=hits)
 
     def _filter(self, request: SearchRequest) -> SearchFilter:
@@ -113,6 +111,7 @@ class RetrievalService:
             )
         )
         vault = await self._vault.status()
+        vectors = await self._vectors.state()
         scanning = vault.state == "scanning"
         active, progress = None, None
         if jobs:
@@ -121,23 +120,40 @@ class RetrievalService:
                 progress = IndexProgress.model_validate(localise(jobs[0].progress))
         elif scanning:
             active, progress = f"scan_{self._vault.vault_id}", _scan_progress(vault)
+        elif vectors.working:
+            active = f"vectors_{self._vault.vault_id}"
         running = active is not None
         return IndexStatus(
             status="running" if running else "failed" if error else "idle",
-            pending_jobs=len(jobs) + scanning,
+            pending_jobs=len(jobs) + scanning + vectors.working,
             active_job_id=active,
-            embedding=None,
-            vector_index=None,
+            embedding=_space(vectors.embedding),
+            vector_index=_index(vectors),
             last_completed_at=completed,
             error_message=_error_message(error) if not running else None,
             progress=progress,
         )
+
+    async def check_model(self) -> None:
+        """Raise ``EMBEDDING_MODEL_UNAVAILABLE`` if there is no embedding model."""
+        await self._vectors.check_model()
 
     async def check_usable(self) -> None:
         """Raise the code of the last rebuild if that failed."""
         error = await self._database.read(lambda conn: store.get_state(conn, ERROR_STATE))
         if error:
             raise ProjectError(error["code"], **error["params"])
+
+
+def _space(space: VectorSpace | None) -> EmbeddingSpace | None:
+    return EmbeddingSpace.model_validate(space.describe()) if space else None
+
+
+def _index(state: VectorState) -> VectorIndexState | None:
+    if state.stored is None:
+        return None
+    compatible = state.stored == state.embedding
+    return VectorIndexState.model_validate({**state.stored.describe(), "compatible": compatible})
 
 
 def _scan_progress(vault: VaultStatus) -> IndexProgress:
@@ -155,28 +171,3 @@ def _error_message(error: dict[str, Any] | None) -> str | None:
     if error is None:
         return None
     return f"{error['code']}: {error_text(error['code'], None, **error['params'])}"
-
-
-def _hit(found: FoundBlock, score: float, words: tuple[str, ...], rank: LegRank) -> SearchHit:
-    block = found.block
-    return SearchHit(
-        note_id=found.note_id,
-        block_id=block.block_id,
-        title=found.note_title,
-        file_path=found.file_path,
-        heading_path=list(block.headings),
-        snippet=snippet_of(block.text, block.kind, words),  # type: ignore[arg-type]
-        score=score,
-        source_audio=found.source_audio,
-        start_time=block.start_time,
-        end_time=block.end_time,
-        speaker=block.speaker,
-        provenance=Provenance(
-            legs=["fts"],
-            fts=rank,
-            vector=None,
-            fusion=None,
-            reranked=False,
-            query_embedding_cache=None,
-        ),
-    )

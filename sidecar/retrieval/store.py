@@ -406,6 +406,15 @@ def load_blocks(conn: Readable, numbers: Sequence[int]) -> dict[int, FoundBlock]
     }
 
 
+def existing(conn: Readable, numbers: Sequence[int]) -> set[int]:
+    """Return those of the block numbers that there still are."""
+    rows = conn.execute(
+        "SELECT block_no FROM search_blocks WHERE block_no IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(numbers)),),
+    )
+    return {row[0] for row in rows}
+
+
 def numbers_allowed(conn: Readable, wanted: SearchFilter) -> Iterable[int] | None:
     """Return the numbers of the blocks that are searched, None for all."""
     if not _needs_filter(conn, wanted):

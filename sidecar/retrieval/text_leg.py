@@ -6,11 +6,9 @@ from typing import Final
 
 from sidecar.kernel.database import Readable
 from sidecar.retrieval import store
+from sidecar.retrieval.fusion import Ranked
 from sidecar.retrieval.store import SearchFilter
 from sidecar.retrieval.terms import TextQuery
-
-Ranked = list[tuple[int, float]]
-"""(block number, score), best first."""
 
 # What more blocks than this hold says little, and ranking all of them takes longer than anything
 # else: such words are looked for in titles and headings first.

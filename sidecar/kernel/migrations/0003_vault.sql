@@ -114,3 +114,27 @@ CREATE TABLE search_state (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- Vectors lie in a file of their own, a row for each slot; a set is all that one model made of one
+-- vault. Blocks up to covered have been embedded; a set that is building doesn't serve yet.
+CREATE TABLE vector_sets (
+    set_id INTEGER PRIMARY KEY AUTOINCREMENT,
+    vault_id TEXT NOT NULL REFERENCES vaults (vault_id) ON DELETE CASCADE,
+    state TEXT NOT NULL CHECK (state IN ('building', 'ready')),
+    source TEXT NOT NULL,
+    route TEXT NOT NULL,
+    model_id TEXT NOT NULL,
+    model_version TEXT NOT NULL,
+    dimension INTEGER NOT NULL,
+    normalization TEXT NOT NULL,
+    covered INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX vector_sets_by_vault ON vector_sets (vault_id, source, state);
+
+CREATE TABLE vectors (
+    set_id INTEGER NOT NULL REFERENCES vector_sets (set_id) ON DELETE CASCADE,
+    block_no INTEGER NOT NULL,
+    slot INTEGER NOT NULL,
+    PRIMARY KEY (set_id, block_no)
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,56 @@
+"""The worker that turns texts into vectors, and judges texts for a query.
+
+It keeps the model that it used last of each kind. A process of its own takes the models' memory
+with it when it rests.
+"""
+
+import base64
+import sys
+from typing import Any, Final
+
+from sidecar.kernel.worker_process import Task, WorkerServer, WorkFailed
+from sidecar.retrieval.model_description import ModelDescription
+from sidecar.retrieval.onnx_encoder import OnnxModel
+
+WORKER_NAME: Final = "embedding"
+
+
+class EmbeddingWorker:
+    """Holds the models between requests."""
+
+    def __init__(self) -> None:
+        self._models: dict[str, OnnxModel] = {}
+
+    def embed(self, params: dict[str, Any], _task: Task) -> dict[str, Any]:
+        """Embed ``texts``; the vectors are 32-bit floats, row after row, in base 64."""
+        model = self._model("embed", params["model"])
+        vectors = model.embed(params["texts"])
+        return {
+            "dimension": int(vectors.shape[1]),
+            "vectors": base64.b64encode(vectors.astype("<f4").tobytes()).decode("ascii"),
+        }
+
+    def judge(self, params: dict[str, Any], _task: Task) -> dict[str, Any]:
+        """Judge ``texts`` for ``query``."""
+        model = self._model("judge", params["model"])
+        return {"scores": [float(score) for score in model.judge(params["query"], params["texts"])]}
+
+    def _model(self, kind: str, params: dict[str, Any]) -> OnnxModel:
+        description = ModelDescription(**params)
+        known = self._models.get(kind)
+        if known is not None and known.description == description:
+            return known
+        self._models.pop(kind, None)
+        try:
+            self._models[kind] = OnnxModel(description)
+        except Exception as error:
+            # Missing packages, damaged weights, an unknown operator: none of them gives vectors.
+            sys.stderr.write(f"model can't be loaded: {type(error).__name__}: {error}\n")
+            raise WorkFailed("EMBEDDING_MODEL_UNAVAILABLE") from error
+        return self._models[kind]
+
+
+def main() -> None:
+    """Serve until stdin ends."""
+    worker = EmbeddingWorker()
+    WorkerServer({"embed": worker.embed, "judge": worker.judge}).run()

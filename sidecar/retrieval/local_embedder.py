@@ -1,0 +1,182 @@
+"""The embedding models and rerankers that lie in the model folders, run by a worker."""
+
+import asyncio
+import base64
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from sidecar.kernel.errors import ProjectError
+from sidecar.kernel.logging import get_logger
+from sidecar.kernel.workers import Worker, WorkerPool, WorkerSpec
+from sidecar.retrieval.embedding import Embedder, Reranker, VectorSpace
+from sidecar.retrieval.embedding_worker import WORKER_NAME
+from sidecar.retrieval.model_description import (
+    ModelDescription,
+    NotAModelError,
+    read_embedding_model,
+    read_reranker,
+)
+
+if TYPE_CHECKING:
+    from sidecar.retrieval.embedding import Vectors
+
+log = get_logger(__name__)
+
+# A model that is installed or removed is noticed after this long.
+LOOK_SECONDS: Final = 2.0
+_WORKER_FAILURES: Final = ("WORKER_CRASHED", "WORKER_TIMEOUT", "INTERNAL_ERROR")
+
+
+class LocalEmbedder:
+    """An embedding model in a folder."""
+
+    def __init__(self, description: ModelDescription, worker: Worker) -> None:
+        self._description = description
+        self._worker = worker
+        self._space = VectorSpace(
+            description.model_id,
+            description.model_version,
+            description.dimension,
+            description.normalization,
+        )
+
+    @property
+    def space(self) -> VectorSpace:
+        """The space of its vectors."""
+        return self._space
+
+    async def embed_queries(self, texts: Sequence[str]) -> "Vectors":
+        """Return the vectors of what is looked for."""
+        return await self._embed(self._description.query_prefix, texts)
+
+    async def embed_passages(self, texts: Sequence[str]) -> "Vectors":
+        """Return the vectors of what is found."""
+        return await self._embed(self._description.passage_prefix, texts)
+
+    async def _embed(self, prefix: str, texts: Sequence[str]) -> "Vectors":
+        import numpy as np  # noqa: PLC0415 - heavy
+
+        answer = await _ask(
+            self._worker,
+            "embed",
+            {"model": self._description.to_params(), "texts": [prefix + text for text in texts]},
+        )
+        flat = np.frombuffer(base64.b64decode(answer["vectors"]), "<f4")
+        return flat.reshape(len(texts), answer["dimension"])
+
+
+class LocalReranker:
+    """A cross-encoder in a folder."""
+
+    def __init__(self, description: ModelDescription, worker: Worker) -> None:
+        self._description = description
+        self._worker = worker
+
+    async def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """Return how well each text answers the query, from 0 to 1."""
+        answer = await _ask(
+            self._worker,
+            "judge",
+            {"model": self._description.to_params(), "query": query, "texts": list(texts)},
+        )
+        scores: list[float] = answer["scores"]
+        return scores
+
+
+async def _ask(worker: Worker, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Return the worker's answer; raises ``EMBEDDING_MODEL_UNAVAILABLE`` if it has none."""
+    try:
+        async for message in worker.request(method, params):
+            if message["type"] == "result":
+                data: dict[str, Any] = message["data"]
+                return data
+    except ProjectError as error:
+        if error.code in _WORKER_FAILURES:
+            raise ProjectError("EMBEDDING_MODEL_UNAVAILABLE") from error
+        raise
+    raise ProjectError("EMBEDDING_MODEL_UNAVAILABLE")
+
+
+class LocalModelSource:
+    """Looks into the model folders; no route is known to it."""
+
+    def __init__(self, folders: Sequence[Path], workers: WorkerPool) -> None:
+        self._folders = tuple(folders)
+        self._worker = workers.add(WorkerSpec(WORKER_NAME))
+        self._found: tuple[Embedder | None, Reranker | None] = (None, None)
+        self._looked_at: float | None = None
+        self._looking = asyncio.Lock()
+        self._described: dict[Path, tuple[int, ModelDescription | None]] = {}
+
+    async def local(self) -> Embedder | None:
+        """Return the first embedding model of the folders, by name."""
+        return (await self._look())[0]
+
+    async def remote(self) -> Embedder | None:
+        """Return None."""
+        return None
+
+    async def reranker(self) -> Reranker | None:
+        """Return the first reranker of the folders, by name."""
+        return (await self._look())[1]
+
+    async def _look(self) -> tuple[Embedder | None, Reranker | None]:
+        async with self._looking:
+            now = time.monotonic()
+            if self._looked_at is None or now - self._looked_at > LOOK_SECONDS:
+                embedding, reranker = await asyncio.to_thread(self._search)
+                self._found = (
+                    LocalEmbedder(embedding, self._worker) if embedding else None,
+                    LocalReranker(reranker, self._worker) if reranker else None,
+                )
+                self._looked_at = time.monotonic()
+            return self._found
+
+    def _search(self) -> tuple[ModelDescription | None, ModelDescription | None]:
+        embedding = reranker = None
+        for folder in self._candidates():
+            if embedding is None:
+                embedding = self._read(folder, is_reranker=False)
+            if reranker is None:
+                reranker = self._read(folder, is_reranker=True)
+        return embedding, reranker
+
+    def _candidates(self) -> list[Path]:
+        found: list[Path] = []
+        for folder in self._folders:
+            try:
+                children = sorted(path for path in folder.iterdir() if path.is_dir())
+            except OSError:
+                continue
+            found += [folder, *children]
+        return found
+
+    def _read(self, folder: Path, *, is_reranker: bool) -> ModelDescription | None:
+        """Read a folder, unless nothing in it has changed since it was read last."""
+        key = folder / ("reranker" if is_reranker else "embedding")
+        stamp = _stamp(folder)
+        known = self._described.get(key)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        read = read_reranker if is_reranker else read_embedding_model
+        try:
+            description: ModelDescription | None = read(folder)
+        except (NotAModelError, OSError):
+            description = None
+        self._described[key] = (stamp, description)
+        return description
+
+
+def _stamp(folder: Path) -> int:
+    """Return a number that changes with the files of a folder."""
+    parts = [folder, *folder.glob("*.json"), *folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")]
+    try:
+        return hash(
+            tuple(
+                (str(part), part.stat().st_mtime_ns, part.stat().st_size) for part in sorted(parts)
+            )
+        )
+    except OSError:
+        return 0
