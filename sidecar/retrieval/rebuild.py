@@ -114,11 +114,11 @@ class IndexRebuilds:
     async def unfinished(self) -> list[Job]:
         """Return the rebuilds that run or wait, the running one first."""
         page = PageQuery(limit=200, offset=0)
-        found: list[Job] = []
-        for status in ("running", "queued"):
-            jobs, _ = await self._jobs.list(REBUILD_JOB, page, status=status)
-            found += reversed(jobs)
-        return found
+        # In this order a job that begins to run meanwhile is seen twice, and never not at all.
+        queued, _ = await self._jobs.list(REBUILD_JOB, page, status="queued")
+        running, _ = await self._jobs.list(REBUILD_JOB, page, status="running")
+        known = {job.job_id for job in running}
+        return [*running, *(job for job in reversed(queued) if job.job_id not in known)]
 
     async def _run(self, ctx: JobContext) -> JobOutcome:
         scope: RebuildScope = ctx.job.request["scope"]

@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field
 
+from sidecar.retrieval.profile import Fusion
+
 SearchMode = Literal["fts", "vector", "hybrid"]
 RebuildScope = Literal["all", "fts", "vectors"]
 
@@ -14,6 +16,15 @@ def _without_surrogates(text: str) -> str:
 
 # Whatever is typed is text: what can't be stored can't be found either, and is no error.
 PlainText = Annotated[str, AfterValidator(_without_surrogates)]
+
+
+class RetrievalChoice(BaseModel):
+    """How the two legs of a hybrid search are brought together."""
+
+    fusion: Fusion = Field(
+        "rrf",
+        description="`rrf`: by rank; `weighted`: full text and vector scores, normalised, half each.",
+    )
 
 
 class SearchRequest(BaseModel):
@@ -34,6 +45,7 @@ class SearchRequest(BaseModel):
     note_ids: list[PlainText] | None = Field(
         None, max_length=10_000, description="These notes only."
     )
+    retrieval: RetrievalChoice | None = Field(None, description="null: as the app is set.")
     limit: int = Field(10, ge=1, le=100, description="How many hits to return at the most.")
 
 

@@ -1,5 +1,6 @@
 """Search and the state of the index."""
 
+from dataclasses import replace
 from typing import Any
 
 from sidecar.kernel.catalogue import error_text, localise, text
@@ -73,9 +74,10 @@ class RetrievalService:
         wanted = self._filter(request)
         if not request.query.strip():
             return SearchResponse(hits=[])
-        hits = await self._pipeline.run(
-            request.query, request.mode, wanted, request.limit, profile or self.profile
-        )
+        chosen = profile or self.profile
+        if request.retrieval is not None:
+            chosen = replace(chosen, fusion=request.retrieval.fusion)
+        hits = await self._pipeline.run(request.query, request.mode, wanted, request.limit, chosen)
         return SearchResponse(hits=hits)
 
     def _filter(self, request: SearchRequest) -> SearchFilter:

@@ -65,6 +65,7 @@ class VectorIndex:
 
     def blocks_changed(self) -> None:
         """Have the blocks that are new embedded soon."""
+        self._stalled = False
         self._wake.set()
 
     async def _follow(self) -> None:
@@ -77,11 +78,11 @@ class VectorIndex:
                 pass
             await asyncio.sleep(SETTLE_SECONDS)
             self._wake.clear()
+            self._stalled = False
             try:
                 for embedder in (await self._models.local(), await self._models.remote()):
                     if embedder is not None:
                         await self._catch_up(embedder)
-                self._stalled = False
             except ProjectError as error:
                 self._stalled = True
                 log.warning("vectors.stalled", extra={"code": error.code})

@@ -106,8 +106,10 @@ class Reconciler:
             return
         self.progress = ScanProgress(running=True, total=len(vanished) + len(changed))
         try:
-            await self._take_in(_batches([(path, 0) for path in vanished]), _How(settled=True))
+            # What is new comes first: a file that was moved is known by its text, and its note
+            # never goes away in between.
             await self._take_in(_batches(changed), _How())
+            await self._take_in(_batches([(path, 0) for path in vanished]), _How(settled=True))
         finally:
             self.progress.running = False
 
@@ -156,8 +158,8 @@ class Reconciler:
                 for path in sorted(set(paths))
             ]
         )
-        # What is gone goes first, so that a file that was moved is known again.
-        sized.sort(key=lambda item: item[1] > 0)
+        # What is gone comes last: a file that was moved is known by its text before.
+        sized.sort(key=lambda item: item[1] == 0)
         await self._take_in(_batches(sized), _How(settled=settled))
 
     async def index_again(self, report: Callable[[int, int], Awaitable[None]]) -> None:
@@ -233,7 +235,9 @@ class Reconciler:
         """Store a batch; runs under the write lock."""
         if not await self._still_true(batch):
             batch = await self._prepare(batch.paths, batch.how)
-        await self._forget_gone(batch.read, batch.rows)
+        claimed = {row.note_id for row in batch.owners.values()}
+        rows = {path: row for path, row in batch.rows.items() if row.note_id not in claimed}
+        await self._forget_gone(batch.read, rows)
         if batch.prepared:
             await self._intake.store(batch.prepared)
 
