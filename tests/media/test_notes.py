@@ -9,7 +9,7 @@ import pytest
 from sidecar.media.notes import clock_time, escape_markdown, render, split_front_matter
 from sidecar.vault.schemas import TranscriptPassage
 from tests.media.client import TRANSCRIPTIONS, MediaClient, code_of
-from tests.media.samples import undecodable
+from tests.media.samples import JFK, undecodable
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -286,3 +286,41 @@ async def test_a_note_refers_to_its_recording(media: MediaClient, short: dict[st
     assert {"type": "note", "id": note["note_id"]} in answer.json()["error"]["details"][
         "references"
     ]
+
+
+@pytest.mark.proves(
+    "media.notes.citations-independent",
+    "media.notes.source-audio",
+    "media.notes.citations-after-edit",
+)
+async def test_a_search_hit_leads_back_into_the_recording(
+    media: MediaClient, speech: dict[str, Any]
+) -> None:
+    note = await _note(
+        media, speech, title="Cited", include_timestamps=False, include_speakers=False
+    )
+    path = _file(media, note)
+    path.write_text(
+        "My own heading paragraph.\n\n" + path.read_text(encoding="utf-8"), encoding="utf-8"
+    )
+    changed = (await media.http.get(f"/api/notes/{note['note_id']}")).json()
+    assert "My own heading" in changed["content"]
+
+    async def hits() -> list[dict[str, Any]]:
+        request = {
+            "query": "what your country can do",
+            "mode": "fts",
+            "note_ids": [note["note_id"]],
+            "limit": 5,
+        }
+        answer = await media.http.post("/api/search", json=request)
+        assert answer.status_code == 200, answer.text
+        found: list[dict[str, Any]] = answer.json()["hits"]
+        return found
+
+    (hit,) = await hits()
+    segment = next(item for item in speech["segments"] if "what your country" in item["text"])
+    assert (hit["start_time"], hit["end_time"]) == (segment["start_time"], segment["end_time"])
+    assert hit["speaker"] is None
+    content = await media.http.get(f"/api/media/attachments/{hit['source_audio']}/content")
+    assert content.content == JFK.read_bytes()

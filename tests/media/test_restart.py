@@ -11,7 +11,7 @@ import pytest
 from host_bridge.launcher import Sidecar
 from tests.host.serving import eventually
 from tests.media.client import ATTACHMENTS, TRANSCRIPTIONS
-from tests.media.samples import JFK, LECTURE
+from tests.media.samples import CALL, JFK, LECTURE
 
 LaunchSidecar = Callable[..., Sidecar]
 
@@ -68,7 +68,7 @@ def test_jobs_go_on_after_a_kill(relaunch: Callable[[], Sidecar]) -> None:
     edit = {"base_revision": 1, "segments": [{"segment_id": "segment_0001", "text": "Edited"}]}
     assert first.patch(f"{TRANSCRIPTIONS}/{done}/revisions", json=edit).status == 200
     completed, events = _job(first, done), _until(first, done)
-    running = _create(first, _upload(first, LECTURE)["attachment_id"], language="zh")
+    running = _create(first, _upload(first, CALL)["attachment_id"], language="en")
     queued = _create(first, speech["attachment_id"], language="en")
     seen = _until(first, running, "TranscriptionStarted")
     first.process.kill()
