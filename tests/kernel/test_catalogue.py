@@ -303,7 +303,7 @@ def test_an_unknown_message_key_is_a_programming_mistake() -> None:
         catalogue.text("no.such.key")
 
 
-def test_stored_messages_are_put_into_the_readers_language() -> None:
+    stored: dict[str, Any] = {
     stored = {
         "progress": {"phase": "indexing", "message": Localised("phase.indexing").to_json()},
         "warnings": [
