@@ -135,7 +135,16 @@ def build_services(settings: Settings) -> Services:
     vectors_dir = settings.paths.root / "vectors"
     retrieval = build_retrieval(database, jobs, vault, indexer, embedders, vectors_dir)
     tasks = TaskService(database, vault)
-    exports = ExportService(database, jobs, vault, settings.paths)
+    exports = ExportService(
+        database,
+        jobs,
+        vault,
+        settings.paths,
+        workers,
+        font_folders=[
+            folder / "fonts" for folder in (settings.paths.models, *settings.extra_models)
+        ],
+    )
     models = LocalModels((settings.paths.models, *settings.extra_models))
     media = MediaService(
         database, events, jobs, workers, settings.paths, vault=vault, models=models
@@ -158,7 +167,7 @@ def build_services(settings: Settings) -> Services:
             "diarization": _unavailable("DIARIZATION_MODEL_UNAVAILABLE"),
             "speaker_matching": _unavailable("LOCAL_MODEL_NOT_INSTALLED"),
             "embedding": retrieval.check_model,
-            "pdf_export": _unavailable("CAPABILITY_NOT_AVAILABLE"),
+            "pdf_export": exports.check_pdf,
             "mcp_stdio": _unavailable("CAPABILITY_NOT_AVAILABLE"),
             "cuda": _unavailable("CAPABILITY_NOT_AVAILABLE"),
         },

@@ -5,6 +5,7 @@ from typing import Final
 
 WORKERS: Final = {
     "embedding": "sidecar.retrieval.embedding_worker",
+    "export": "sidecar.export.worker",
     "probe": "sidecar.media.probe_worker",
     "speech": "sidecar.media.whisper_worker",
 }

@@ -92,3 +92,13 @@ class Document:
             if node.type == "heading" and (words := node.plain_text().strip()):
                 return words
         return None
+
+    def starts_with_title(self) -> bool:
+        """Whether the text begins with a heading that is the title."""
+        first = next(iter(self.root.children), None)
+        return (
+            first is not None
+            and first.type == "heading"
+            and first.attributes["level"] == 1
+            and first.plain_text().strip() == (self.title or "").strip()
+        )

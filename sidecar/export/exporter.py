@@ -8,10 +8,13 @@ from typing import Protocol
 from sidecar.export.assets import Assets
 from sidecar.export.cancellation import StopSignal
 from sidecar.export.document import Document
+from sidecar.export.fonts import Fonts
+from sidecar.export.formulas import Formulas
 from sidecar.export.images import VaultPictures
 from sidecar.export.output import WrittenFile
 from sidecar.export.schemas import ExportOptions
 from sidecar.kernel.catalogue import Localised
+from sidecar.plots.service import StaticRenderer
 
 Progress = Callable[[int, int], Awaitable[None]]
 
@@ -20,33 +23,47 @@ Progress = Callable[[int, int], Awaitable[None]]
 class ExportLimits:
     """The budgets of one format; None where it has none."""
 
-    output_bytes: int | None
-    resources: int | None
-    picture_bytes: int | None
+    output_bytes: int | None = None
+    resources: int | None = None
+    picture_bytes: int | None = None
+    formula_characters: int | None = None
+    formula_depth: int | None = None
+    plots: int | None = None
+    plot_expressions: int | None = None
+    plot_nodes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
     """What one export works with.
 
-    *name_pictures* tells whether warnings may quote the addresses of pictures.
+    *quote* tells whether warnings may quote the text: they outlive one that wasn't saved.
+    *cache* is a folder for what may be kept from run to run.
     """
 
     output: Path
+    cache: Path
     pictures: VaultPictures
     assets: Assets
     limits: ExportLimits
     stop: StopSignal
     progress: Progress
-    name_pictures: bool
+    quote: bool
+    renderer: StaticRenderer
+    formulas: Formulas
+    fonts: Fonts
 
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """A finished artefact, and what could not be shown in it."""
+    """A finished artefact, and what could not be shown in it.
+
+    *shows_content*: at least one part of the document is there, be it as source.
+    """
 
     file: WrittenFile
     warnings: list[Localised]
+    shows_content: bool = True
 
 
 class DocumentExporter(Protocol):

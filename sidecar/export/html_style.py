@@ -1,5 +1,6 @@
 """The styles that an HTML document carries in itself."""
 
+import re
 from functools import lru_cache
 from typing import Final
 
@@ -19,7 +20,7 @@ from pygments.token import (
     String,
 )
 
-from sidecar.export.themes import CodeTheme, Colours
+from sidecar.export.themes import CodeTheme, Colours, readable
 
 # Names that systems have, from the one that reads best; the generic family is the last resort.
 SANS: Final = (
@@ -49,6 +50,7 @@ p, ul, ol, blockquote, pre, .table, .metadata {{ margin: 0 0 1em; }}
 li > p {{ margin: 0 0 .5em; }} li > ul, li > ol {{ margin: .25em 0; }}
 ul, ol {{ padding-left: 1.75em; }}
 li.task {{ list-style: none; margin-left: -1.5em; }}
+li.task > p:first-of-type {{ display: inline; }}
 li.task > input {{ margin: 0 .5em 0 0; accent-color: var(--accent); }}
 a {{ color: var(--accent); text-underline-offset: .15em; }}
 img {{ max-width: 100%; height: auto; }}
@@ -62,7 +64,7 @@ pre {{ background: var(--surface); border: 1px solid var(--border); border-radiu
 pre > code {{ white-space: pre; }}
 .source {{ margin: 0 0 1em; }} .source > pre {{ margin: 0; }}
 .drawn {{ margin: 0 0 1em; overflow-x: auto; text-align: center; }} p img {{ vertical-align: middle; }}
-.formula > code {{ white-space: pre-wrap; }}
+.formula > code {{ white-space: pre-wrap; }} svg.plot {{ max-width: 100%; height: auto; }}
 .table {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; }}
 th, td {{ border: 1px solid var(--border); padding: .4em .75em; text-align: left; vertical-align: top; }}
@@ -87,6 +89,10 @@ th {{ background: var(--surface); }}
   .table {{ overflow: visible; }}
 }}
 """
+
+
+_COLOUR: Final = re.compile(r"(?<![\w-])(color: )(#[0-9a-fA-F]{6}|#[0-9a-fA-F]{3})\b")
+_BACKGROUND: Final = re.compile(r"background-color: [^;}]+;?")
 
 
 class _GithubLight(Style):
@@ -136,13 +142,28 @@ def document_styles(colours: Colours, page_size: str) -> str:
         surface=colours.surface,
         text=colours.text,
         muted=colours.muted,
-        code=colours.code,
+        code=colours.code_text,
         border=colours.border,
         accent=colours.accent,
         sans=SANS,
         monospace=MONOSPACE,
         page_size=page_size,
     )
+
+
+def page_code_styles(theme: CodeTheme, colours: Colours) -> str:
+    """Return the rules for marked code on a page: the hues of *theme* on the colours of the document."""
+    background = colours.code_background
+
+    def fitting(match: re.Match[str]) -> str:
+        colour = match[2] if len(match[2]) == 7 else "#" + "".join(c * 2 for c in match[2][1:])
+        return f"{match[1]}{readable(colour, background, colours.text)}"
+
+    rules = [
+        _COLOUR.sub(fitting, _BACKGROUND.sub("", rule))
+        for rule in code_styles(theme).split("\n")[1:]
+    ]
+    return "\n".join([f"pre.highlight {{ background: {background}; }}", *rules])
 
 
 @lru_cache

@@ -2,29 +2,32 @@
 
 import asyncio
 import contextlib
-import functools
+import dataclasses
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from sidecar.export import store
 from sidecar.export.artefacts import Artefact, Artefacts
-from sidecar.export.assets import AssetLimits, Assets, read_assets
+from sidecar.export.assets import AssetLimits, read_assets
 from sidecar.export.cancellation import StopSignal, in_thread
-from sidecar.export.document import Document, Metadata
-from sidecar.export.exporter import DocumentExporter, ExportLimits, Workplace
+from sidecar.export.document import Metadata
+from sidecar.export.exporter import ExportLimits
 from sidecar.export.filenames import file_name
-from sidecar.export.images import VaultPictures
-from sidecar.export.output import put_in_place
-from sidecar.export.schemas import ExportListQuery, ExportOptions, ExportRequest, NoteSource
+from sidecar.export.output import WrittenFile, put_in_place
+from sidecar.export.pdf_support import install_command, missing_for_pdf
+from sidecar.export.rendering import RenderingWorkers
+from sidecar.export.schemas import ExportFormat, ExportListQuery, ExportRequest, NoteSource
+from sidecar.kernel.catalogue import current_locale
 from sidecar.kernel.database import Database, Transaction
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.job_store import Job
 from sidecar.kernel.jobs import JobContext, JobEngine, JobKind, JobOutcome
 from sidecar.kernel.logging import get_logger
 from sidecar.kernel.paths import DataPaths
+from sidecar.kernel.workers import WorkerPool
 
 log = get_logger(__name__)
 
@@ -32,11 +35,15 @@ KIND: Final = "export"
 SWEEP_SECONDS: Final = 3600.0
 MEBIBYTE: Final = 1024 * 1024
 
-# What can be made here. A format that the contract knows and that isn't among these is refused.
-MIME_TYPES: Final = {"html": "text/html"}
+MIME_TYPES: Final[dict[ExportFormat, str]] = {
+    "html": "text/html",
+    "pdf": "application/pdf",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+}
 ASSET_LIMITS: Final = AssetLimits(
     count=64, pixels=4_000_000, pixels_in_all=16_000_000, bytes_in_all=8 * MEBIBYTE
 )
+NO_ASSET_LIMITS: Final = AssetLimits(None, None, None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +55,22 @@ class ExportSettings:
     picture_bytes: int = 2_000_000
     keep_seconds: float = 24 * 3600.0
     concurrency: int = 2
+    limit_seconds: float = 1800.0
 
-    def limits(self) -> ExportLimits:
-        """Return the budgets of the formats that have some."""
-        return ExportLimits(self.output_bytes, self.resources, self.picture_bytes)
+    def limits(self, format_: ExportFormat) -> ExportLimits:
+        """Return the budgets of a format; PDF has none."""
+        if format_ == "pdf":
+            return ExportLimits()
+        return ExportLimits(
+            output_bytes=self.output_bytes,
+            resources=self.resources,
+            picture_bytes=self.picture_bytes,
+            formula_characters=512,
+            formula_depth=20,
+            plots=64,
+            plot_expressions=16,
+            plot_nodes=8_000,
+        )
 
 
 class ExportedNote(Protocol):
@@ -88,7 +107,7 @@ class Vault(Protocol):
 class _Text:
     markdown: str
     folder: str
-    assets: Assets
+    assets: list[dict[str, str]]
     title: str | None = None
     metadata: Metadata | None = None
     is_note: bool = field(default=False)
@@ -103,13 +122,19 @@ class ExportService:
         jobs: JobEngine,
         vault: Vault,
         paths: DataPaths,
+        workers: WorkerPool,
+        *,
+        font_folders: Sequence[Path] = (),
         settings: ExportSettings | None = None,
     ) -> None:
+        """*font_folders* may hold fonts that documents are made with, beside the system's."""
         self._database = database
         self._jobs = jobs
         self._vault = vault
         self._paths = paths
         self._settings = settings or ExportSettings()
+        self._font_folders = tuple(font_folders)
+        self._rendering = RenderingWorkers(workers, self._settings.concurrency)
         self._artefacts = Artefacts(paths.exports)
         self._sweeping: asyncio.Task[None] | None = None
         jobs.register(
@@ -145,13 +170,11 @@ class ExportService:
         ``EXPORT_ASSET_INVALID``, ``EXPORT_SOURCE_NOT_FOUND``, and ``VALIDATION_ERROR`` for a path
         that a link leads out of the vault.
         """
-        if request.format not in MIME_TYPES:
-            raise ProjectError(
-                "CAPABILITY_NOT_AVAILABLE",
-                details={"format": request.format, "available": list(MIME_TYPES)},
-            )
+        if request.format == "pdf":
+            await self.check_pdf()
         stop = StopSignal()
-        assets = await in_thread(stop, read_assets, request.assets, ASSET_LIMITS, stop)
+        limits = NO_ASSET_LIMITS if request.format == "pdf" else ASSET_LIMITS
+        assets = await in_thread(stop, read_assets, request.assets, limits, stop)
         if isinstance(request.source, NoteSource):
             await self._note(request.source.note_id)
         elif request.source.file_path is not None:
@@ -165,6 +188,15 @@ class ExportService:
             return job
 
         return await self._database.write(insert)
+
+    async def check_pdf(self) -> None:
+        """Raise ``CAPABILITY_NOT_AVAILABLE`` if what PDF needs isn't installed."""
+        missing = await asyncio.to_thread(missing_for_pdf)
+        if missing:
+            raise ProjectError(
+                "CAPABILITY_NOT_AVAILABLE",
+                details={"format": "pdf", "missing": list(missing), "command": install_command()},
+            )
 
     async def get(self, job_id: str) -> Job:
         """Return an export, or raise ``EXPORT_JOB_NOT_FOUND``."""
@@ -197,52 +229,55 @@ class ExportService:
     # -- the work ------------------------------------------------------------------------------
 
     async def _run(self, context: JobContext) -> JobOutcome:
-        job, stop = context.job, StopSignal()
-        options = ExportOptions.model_validate(job.request["options"])
+        job, settings = context.job, self._settings
         source = await self._source(job.job_id)
-        await context.progress("parsing")
-        document = await in_thread(stop, _parse, source.markdown, stop)
         given = (job.request["title"] or "").strip() or source.title
-        document.title = given or document.first_heading()
-        document.metadata = source.metadata
-
-        await context.progress("rendering", 0, len(document.root.children))
-        settings = self._settings
         output = self._paths.temporary / self._artefacts.path_of(job).name
-        make_exporter = await in_thread(stop, _html_exporter)
-        exporter: DocumentExporter = make_exporter(
-            Workplace(
-                output=output,
-                pictures=VaultPictures(self._vault.root, source.folder, settings.picture_bytes),
-                assets=source.assets,
-                limits=settings.limits(),
-                stop=stop,
-                progress=functools.partial(context.progress, "rendering"),
-                name_pictures=source.is_note,
-            )
-        )
         try:
-            result = await exporter.export(document, options)
+            answer = await self._rendering.export(
+                self._request(job, source, given, output), context.progress, settings.limit_seconds
+            )
             await context.progress("writing")
-            await in_thread(stop, put_in_place, result.file, self._artefacts.path_of(job))
+            written = WrittenFile(output, answer["size"], answer["sha256"])
+            await in_thread(StopSignal(), put_in_place, written, self._artefacts.path_of(job))
         finally:
             _remove(output)
         file = {
             # The first heading of a text that wasn't saved stays in the document alone.
             "file_name": file_name(given, f".{job.request['format']}"),
             "mime_type": MIME_TYPES[job.request["format"]],
-            "size": result.file.size,
-            "sha256": result.file.sha256,
+            "size": written.size,
+            "sha256": written.sha256,
             "keep_seconds": settings.keep_seconds,
         }
-        warnings = [warning.to_json() for warning in result.warnings]
-        return JobOutcome({"file": file, "warnings": warnings})
+        return JobOutcome({"file": file, "warnings": answer["warnings"]})
+
+    def _request(self, job: Job, source: _Text, title: str | None, output: Path) -> dict[str, Any]:
+        """Return what the worker is told."""
+        metadata = source.metadata
+        root = self._vault.root
+        return {
+            "format": job.request["format"],
+            "options": job.request["options"],
+            "markdown": source.markdown,
+            "title": title,
+            "metadata": dataclasses.asdict(metadata) if metadata else None,
+            "assets": source.assets,
+            "vault": str(root) if root else None,
+            "folder": source.folder,
+            "quote": source.is_note,
+            "limits": dataclasses.asdict(self._settings.limits(job.request["format"])),
+            "output": str(output),
+            "cache": str(self._paths.root / "cache"),
+            "font_folders": [str(folder) for folder in self._font_folders],
+            "locale": current_locale(),
+        }
 
     async def _source(self, job_id: str) -> _Text:
         source = await self._database.read(lambda conn: store.get_source(conn, job_id))
         if source is None:
             raise ProjectError("EXPORT_SOURCE_NOT_FOUND")
-        assets = Assets.from_json(source["assets"])
+        assets = source["assets"]
         if source["type"] == "markdown":
             folder = (source["file_path"] or "").rpartition("/")[0]
             return _Text(source["markdown"], folder, assets)
@@ -290,21 +325,6 @@ class ExportService:
             return False
         artefact = self._artefacts.of(job)
         return not job.is_terminal if artefact is None else not artefact.has_expired
-
-
-# What these load takes a while the first time, so it isn't loaded on the event loop.
-
-
-def _parse(markdown: str, stop: StopSignal) -> Document:
-    from sidecar.export.markdown import parse_markdown  # noqa: PLC0415
-
-    return parse_markdown(markdown, stop)
-
-
-def _html_exporter() -> Callable[[Workplace], DocumentExporter]:
-    from sidecar.export.html_exporter import HtmlExporter  # noqa: PLC0415
-
-    return HtmlExporter
 
 
 def _remove(path: Path) -> None:

@@ -21,6 +21,7 @@ from sidecar.plots.themes import CHART_THEMES, DEFAULT_THEME, ChartColours, pale
 # All that other domains use of this one.
 __all__ = [
     "CHART_THEMES",
+    "DEFAULT_THEME",
     "ChartColours",
     "Diagnostic",
     "DrawnPlot",

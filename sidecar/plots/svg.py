@@ -8,8 +8,8 @@ from sidecar.plots.geometry import DrawnCurve, Geometry, Line, Text
 from sidecar.plots.themes import ChartColours
 
 FONT: Final = (
-    "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'DejaVu Sans', 'PingFang SC', 'Microsoft YaHei', "
-    "'Noto Sans CJK SC', 'Noto Sans SC', 'WenQuanYi Micro Hei', sans-serif"
+    "'Noto Sans SC', 'Noto Sans CJK SC', system-ui, -apple-system, 'Segoe UI', 'PingFang SC', 'Microsoft YaHei', "
+    "'WenQuanYi Micro Hei', 'DejaVu Sans', sans-serif"
 )
 
 

@@ -170,16 +170,25 @@ WARNINGS: Final[dict[str, Text]] = {
         "[第 {line} 行]有图表含有可执行内容，已改为保留源码。",
     ),
     "warning.FUNCTION_PLOT_PARSE_FAILED": Text(
-        "A function plot[ in line {line}] could not be understood[: {reason}]; its source was kept.",
-        "[第 {line} 行]有函数图无法识别[：{reason}]，已保留源码。",
+        "A function plot[ in line {line}][, column {column}] could not be understood; its source was kept.[ {reason}]",
+        "[第 {line} 行][第 {column} 列]有函数图无法识别，已保留源码。[{reason}]",
     ),
     "warning.FUNCTION_PLOT_EXPRESSION_UNSAFE": Text(
-        "A function plot[ in line {line}] used something that is not allowed; its source was kept.",
-        "[第 {line} 行]有函数图使用了不允许的写法，已保留源码。",
+        "A function plot[ in line {line}][, column {column}] uses something that is not allowed;"
+        " its source was kept.[ {reason}]",
+        "[第 {line} 行][第 {column} 列]有函数图使用了不允许的写法，已保留源码。[{reason}]",
     ),
     "warning.FUNCTION_PLOT_RENDER_FAILED": Text(
         "A function plot[ in line {line}] could not be drawn; its source was kept.",
         "[第 {line} 行]有函数图无法绘制，已保留源码。",
+    ),
+    "warning.export_plot_note": Text(
+        "A function plot[ in line {line}] was drawn, but not as written: {reason}",
+        "[第 {line} 行的]函数图已绘制，但有需要注意之处：{reason}",
+    ),
+    "warning.export_table_too_wide": Text(
+        "A table[ in line {line}] has more columns than a page can show[ ({limit})]; its rows were kept as text.",
+        "[第 {line} 行]有表格的列数超过页面所能容纳[（{limit}）]，已按文字保留各行。",
     ),
 }
 

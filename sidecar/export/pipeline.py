@@ -1,0 +1,94 @@
+"""One export from beginning to end, as the worker process does it."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final
+
+from sidecar.export.assets import Assets
+from sidecar.export.cancellation import StopSignal, in_thread
+from sidecar.export.document import Document, Metadata
+from sidecar.export.exporter import DocumentExporter, ExportLimits, ExportResult, Workplace
+from sidecar.export.fonts import Fonts
+from sidecar.export.formulas import Formulas
+from sidecar.export.images import VaultPictures
+from sidecar.export.markdown import parse_markdown
+from sidecar.export.schemas import ExportFormat, ExportOptions
+from sidecar.kernel.errors import ProjectError
+from sidecar.plots.service import StaticRenderer
+
+PhaseProgress = Callable[[str, int, int], Awaitable[None]]
+
+
+class Pipeline:
+    """Makes documents. Fonts, formulas and plots that it has met are remembered for the next one."""
+
+    def __init__(self, font_folders: tuple[Path, ...], cache: Path) -> None:
+        """*cache* is a folder for what may be kept from run to run."""
+        self._cache = cache
+        self._fonts = Fonts(font_folders)
+        self._formulas = Formulas(self._fonts)
+        self._renderer = StaticRenderer(self._fonts.file_for)
+
+    async def run(
+        self, request: dict[str, Any], stop: StopSignal, progress: PhaseProgress
+    ) -> ExportResult:
+        """Make the document that *request* describes; see :func:`request_of`. Raises ``ProjectError``."""
+        await progress("parsing", 0, 0)
+        document: Document = await in_thread(stop, parse_markdown, request["markdown"], stop)
+        document.title = request["title"] or document.first_heading()
+        if (metadata := request["metadata"]) is not None:
+            document.metadata = Metadata(
+                tuple(metadata["tags"]), metadata["created_at"], metadata["updated_at"]
+            )
+        total = len(document.root.children)
+        await progress("rendering", 0, total)
+        limits = ExportLimits(**request["limits"])
+        vault = request["vault"]
+        place = Workplace(
+            output=Path(request["output"]),
+            cache=self._cache,
+            pictures=VaultPictures(
+                Path(vault) if vault else None, request["folder"], limits.picture_bytes
+            ),
+            assets=Assets.from_json(request["assets"]),
+            limits=limits,
+            stop=stop,
+            progress=lambda done, of: progress("rendering", done, of),
+            quote=request["quote"],
+            renderer=self._renderer,
+            formulas=self._formulas,
+            fonts=self._fonts,
+        )
+        exporter = _EXPORTERS[request["format"]](place)
+        result = await exporter.export(document, ExportOptions.model_validate(request["options"]))
+        if not result.shows_content and (total or document.warnings):
+            raise ProjectError("EXPORT_UNSUPPORTED_CONTENT")
+        return result
+
+
+# What these load takes a while, so only what a format needs is loaded.
+
+
+def _html(place: Workplace) -> DocumentExporter:
+    from sidecar.export.html_exporter import HtmlExporter  # noqa: PLC0415
+
+    return HtmlExporter(place)
+
+
+def _pdf(place: Workplace) -> DocumentExporter:
+    from sidecar.export.pdf_exporter import PdfExporter  # noqa: PLC0415
+
+    return PdfExporter(place)
+
+
+def _docx(place: Workplace) -> DocumentExporter:
+    from sidecar.export.docx_exporter import DocxExporter  # noqa: PLC0415
+
+    return DocxExporter(place)
+
+
+_EXPORTERS: Final[dict[ExportFormat, Callable[[Workplace], DocumentExporter]]] = {
+    "html": _html,
+    "pdf": _pdf,
+    "docx": _docx,
+}

@@ -1,0 +1,75 @@
+"""The worker process that makes documents: ``sidecar worker export``.
+
+A process of its own, because laying out pages can't be interrupted, takes memory that only the end of
+a process gives back, and must not hold up what else the server does.
+"""
+
+import asyncio
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from sidecar.export.cancellation import Stopped, StopSignal
+from sidecar.export.exporter import ExportResult
+from sidecar.export.pipeline import Pipeline
+from sidecar.kernel.catalogue import set_default_locale
+from sidecar.kernel.errors import ProjectError
+from sidecar.kernel.worker_process import Task, WorkCancelled, WorkerServer, WorkFailed
+
+
+class _TaskStop(StopSignal):
+    """Stops when the server cancels the request."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__()
+        self._task = task
+
+    def check(self) -> None:
+        if self._task.cancelled.is_set():
+            self.set()
+        super().check()
+
+
+class _Exports:
+    def __init__(self) -> None:
+        self._pipeline: Pipeline | None = None
+
+    def export(self, params: dict[str, Any], task: Task) -> dict[str, Any]:
+        """Make a document. The result has its ``size``, ``sha256`` and ``warnings``."""
+        set_default_locale(params["locale"])
+        if self._pipeline is None:
+            folders = tuple(Path(folder) for folder in params["font_folders"])
+            self._pipeline = Pipeline(folders, Path(params["cache"]))
+        pipeline = self._pipeline
+
+        async def progress(phase: str, current: int, total: int) -> None:
+            task.progress({"phase": phase, "current": current, "total": total})
+
+        try:
+            result = asyncio.run(pipeline.run(params, _TaskStop(task), progress))
+        except Stopped as error:
+            raise WorkCancelled from error
+        except ProjectError as error:
+            raise WorkFailed(error.code) from error
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a library raises fails this one document
+            # What a library says may quote the document, which no log may hold.
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            sys.stderr.write(f"{type(error).__name__} at {where.filename}:{where.lineno}\n")
+            raise WorkFailed("EXPORT_RENDER_FAILED") from None
+        return _answer(result)
+
+
+def _answer(result: ExportResult) -> dict[str, Any]:
+    return {
+        "size": result.file.size,
+        "sha256": result.file.sha256,
+        "warnings": [warning.to_json() for warning in result.warnings],
+    }
+
+
+def main() -> None:
+    """Serve until stdin ends."""
+    WorkerServer({"export": _Exports().export}).run()
