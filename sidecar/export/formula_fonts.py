@@ -12,8 +12,15 @@ from typing import Any
 from ziafont.fonttypes import BBox
 from ziafont.glyph import SimpleGlyph
 from ziafont.svgpath import Cubic, Lineto, Moveto, Point, Quad
+from ziamath.config import config
 from ziamath.mathfont import MathFont
-from ziamath.zmath import fontname, loadedfonts
+from ziamath.tex import tex2mml
+from ziamath.zmath import Math, fontname, loadedfonts
+
+__all__ = ["Math", "font_with_fallback", "tex2mml"]
+
+# Outlines where they are used, not symbols that are referred to.
+config.svg2 = False
 
 
 class _ForeignGlyph(SimpleGlyph):

@@ -2,6 +2,7 @@
 
 import functools
 import re
+import warnings
 from dataclasses import dataclass
 from typing import Any, Final
 from xml.etree import ElementTree as ET
@@ -72,26 +73,30 @@ class Formulas:
         return formula
 
     def _typeset(self, source: str, display: bool) -> Formula | None:
-        from ziamath.config import config  # noqa: PLC0415 - only when there is a formula
-        from ziamath.tex import tex2mml  # noqa: PLC0415
-        from ziamath.zmath import Math  # noqa: PLC0415
-
-        from sidecar.export.formula_fonts import font_with_fallback  # noqa: PLC0415
-
-        font = font_with_fallback(self._fonts.chinese())
+        library = _library()
+        font = library.font_with_fallback(self._fonts.chinese())
         font.fallback.missing.clear()
-        config.svg2 = False
         try:
-            markup = tex2mml(_prepared(source), inline=not display).replace(*_ROWS)
+            markup = library.tex2mml(_prepared(source), inline=not display).replace(*_ROWS)
             if not source or _has_unknown_command(markup):
                 return None
-            drawn = Math(markup, size=_SIZE, font=font.name, margin=0)
+            drawn = library.Math(markup, size=_SIZE, font=font.name, margin=0)
             formula = _formula(drawn)
         except (RecursionError, MemoryError):
             return None
         except Exception:  # noqa: BLE001 - the library raises whatever its parts happen to raise
             return None
         return None if font.fallback.missing else formula
+
+
+@functools.lru_cache(maxsize=1)
+def _library() -> Any:
+    """Return the module with what typesets formulas; loaded only when there is a formula."""
+    with warnings.catch_warnings():
+        # It finds its own files in a way that is going out of use.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from sidecar.export import formula_fonts  # noqa: PLC0415
+    return formula_fonts
 
 
 def _prepared(source: str) -> str:

@@ -1,21 +1,38 @@
 """An exporter without a server, and a running application."""
 
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from sidecar.export.assets import Assets
 from sidecar.export.cancellation import StopSignal
 from sidecar.export.document import Metadata
-from sidecar.export.exporter import ExportLimits, ExportResult, Workplace
+from sidecar.export.docx_exporter import DocxExporter
+from sidecar.export.exporter import DocumentExporter, ExportLimits, ExportResult, Workplace
+from sidecar.export.fonts import Fonts
+from sidecar.export.formulas import Formulas
 from sidecar.export.html_exporter import HtmlExporter
 from sidecar.export.images import VaultPictures
 from sidecar.export.markdown import parse_markdown
-from sidecar.export.schemas import ExportOptions
+from sidecar.export.pdf_exporter import PdfExporter
+from sidecar.export.schemas import ExportFormat, ExportOptions
+from sidecar.export.service import ExportSettings
+from sidecar.plots.service import StaticRenderer
 from tests.app_client import RunningApp, running_app
 
-LIMITS = ExportLimits(output_bytes=64 * 1024 * 1024, resources=64, picture_bytes=2_000_000)
+LIMITS = ExportSettings().limits("html")
+FONTS = Fonts()
+FORMULAS = Formulas(FONTS)
+RENDERER = StaticRenderer(FONTS.file_for)
+CACHE = Path(tempfile.gettempdir()) / "sidecar-test-fonts"
+EXPORTERS: dict[str, Callable[[Workplace], DocumentExporter]] = {
+    "html": HtmlExporter,
+    "pdf": PdfExporter,
+    "docx": DocxExporter,
+}
 
 ExportMarkdown = Callable[..., Awaitable[ExportResult]]
 
@@ -33,24 +50,31 @@ def export_markdown(tmp_path: Path) -> ExportMarkdown:
         metadata: Metadata | None = None,
         folder: str = "",
         assets: Assets | None = None,
-        limits: ExportLimits = LIMITS,
+        limits: ExportLimits | None = None,
         options: ExportOptions | None = None,
+        format_: ExportFormat = "html",
+        quote: bool = True,
     ) -> ExportResult:
         async def ignore(_done: int, _total: int) -> None: ...
 
+        limits = limits or ExportSettings().limits(format_)
         stop = StopSignal()
         document = parse_markdown(markdown, stop)
         document.title, document.metadata = title, metadata
         place = Workplace(
-            output=tmp_path / "out.html",
+            output=tmp_path / f"out.{format_}",
+            cache=CACHE,
             pictures=VaultPictures(vault, folder, limits.picture_bytes),
             assets=assets or Assets({}),
             limits=limits,
             stop=stop,
             progress=ignore,
-            name_pictures=True,
+            quote=quote,
+            renderer=RENDERER,
+            formulas=FORMULAS,
+            fonts=FONTS,
         )
-        return await HtmlExporter(place).export(document, options or ExportOptions())
+        return await EXPORTERS[format_](place).export(document, options or ExportOptions())
 
     return export
 
@@ -60,3 +84,17 @@ async def app(tmp_path: Path) -> AsyncIterator[RunningApp]:
     """Serve the application without a vault."""
     async with running_app(tmp_path, open_vault=False) as running:
         yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_app(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningApp]:
+    """Serve one application to all tests of a file: the processes that make documents start once."""
+    async with running_app(tmp_path_factory.mktemp("app"), open_vault=False) as running:
+        yield running
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run tests that share an application in the event loop that it runs in."""
+    for item in items:
+        if "shared_app" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)

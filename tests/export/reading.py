@@ -1,5 +1,6 @@
 """Reads exported HTML the strict way: every element closed in order, nothing that the standard forbids."""
 
+import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
@@ -86,23 +87,31 @@ def assert_inert(document: Element) -> None:
         "link",
         "base",
         "form",
-        "svg",
+        "use",
+        "image",
+        "animate",
+        "foreignobject",
         "video",
         "audio",
     }
     assert not document.all(*forbidden)
+    for svg in document.all("svg"):
+        assert {e.tag for e in svg.all()} <= {"path", "rect", "g", "text", "title"}
     for element in document.all():
         for name, value in element.attributes.items():
             assert not name.startswith("on"), f"{element.tag} has {name}"
             assert name not in (
                 "srcset",
-                "style",
                 "srcdoc",
                 "action",
                 "formaction",
                 "ping",
                 "background",
             )
+            if name == "style":
+                assert element.tag == "svg"
+                assert re.fullmatch(r"[a-z0-9:;.#-]+", value, re.IGNORECASE)
+                assert "url" not in value
             if name == "src":
                 assert value.startswith("data:image/")
             if name == "href":

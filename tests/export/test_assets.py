@@ -40,9 +40,9 @@ def pictures_of(document: Element) -> list[tuple[bytes, str]]:
 
 
 @pytest.mark.proves("export.assets.hash-rule", "export.assets.reuse", "export.assets.hash-mismatch")
-async def test_an_asset_stands_in_the_place_of_its_source(app: RunningApp) -> None:
+async def test_an_asset_stands_in_the_place_of_its_source(shared_app: RunningApp) -> None:
     text = (
-        "```mermaid\ngraph TD; 甲-->B\n```\n\n$a+b$ and $a+b$ and $c$\n\n$$\nx^2\n$$\n\n"
+        "```mermaid\ngraph TD; 甲-->B\n```\n\n$a+b$ and $a+b$ and $\\c$\n\n$$\nx^2\n$$\n\n"
         "![p](a%20b.png)\n\n```mermaid\nother\n```"
     )
     assets = [
@@ -50,11 +50,11 @@ async def test_an_asset_stands_in_the_place_of_its_source(app: RunningApp) -> No
         asset("math_inline", "a+b", png(4, 1)),
         asset("math_block", "x^2", png(5, 1)),
         asset("image", "a b.png", png(6, 1)),
-        asset("math_block", "c", png(7, 1)),
+        asset("math_block", "\\c", png(7, 1)),
         asset("mermaid", "a+b", png(8, 1)),
     ]
     assets[1]["source_hash"] = assets[1]["source_hash"].upper()
-    job, content = await client.export(app, markdown_request(text, assets=assets))
+    job, content = await client.export(shared_app, markdown_request(text, assets=assets))
     document = read_html(content)
     assert_inert(document)
     widths = [struct.unpack_from(">I", data, 16)[0] for data, _ in pictures_of(document)]
@@ -66,13 +66,13 @@ async def test_an_asset_stands_in_the_place_of_its_source(app: RunningApp) -> No
         "x^2",
         "p",
     ]
-    assert "$c$" in document.text
+    assert "$\\c$" in document.text
     assert "other" in document.text
     assert len(job["warnings"]) == 2
 
 
 @pytest.mark.proves("export.assets.reencoded")
-async def test_only_the_picture_gets_through(app: RunningApp) -> None:
+async def test_only_the_picture_gets_through(shared_app: RunningApp) -> None:
     plain = png(3, 2)
     header, rest = plain[:33], plain[33:]
     loaded = (
@@ -84,7 +84,7 @@ async def test_only_the_picture_gets_through(app: RunningApp) -> None:
         + b"SECRET after the end"
     )
     body = markdown_request("$a$", assets=[asset("math_inline", "a", loaded)])
-    _, content = await client.export(app, body)
+    _, content = await client.export(shared_app, body)
     ((data, _),) = pictures_of(read_html(content))
     assert b"SECRET" not in data
     assert b"iCCP" not in data
@@ -108,31 +108,31 @@ async def test_only_the_picture_gets_through(app: RunningApp) -> None:
         png().replace(struct.pack(">II", 2, 2), struct.pack(">II", 2, 3), 1),
     ],
 )
-async def test_anything_but_a_whole_png_is_refused(app: RunningApp, content: bytes) -> None:
+async def test_anything_but_a_whole_png_is_refused(shared_app: RunningApp, content: bytes) -> None:
     body = markdown_request("$a$", assets=[asset("math_inline", "a", content)])
-    status, code, details = await client.error_of(app, body)
+    status, code, details = await client.error_of(shared_app, body)
     assert (status, code) == (422, "EXPORT_ASSET_INVALID")
     assert details["asset"] == 0
     body["assets"][0]["png_base64"] = "not base64!"
-    assert (await client.error_of(app, body))[1] == "EXPORT_ASSET_INVALID"
+    assert (await client.error_of(shared_app, body))[1] == "EXPORT_ASSET_INVALID"
 
 
-async def test_the_same_part_twice_is_refused(app: RunningApp) -> None:
+async def test_the_same_part_twice_is_refused(shared_app: RunningApp) -> None:
     twice = [asset("math_inline", "a", png()), asset("math_inline", " a ", png(1, 1))]
     twice[1]["source_hash"] = twice[1]["source_hash"].upper()
-    status, code, details = await client.error_of(app, markdown_request("x", assets=twice))
+    status, code, details = await client.error_of(shared_app, markdown_request("x", assets=twice))
     assert (status, code) == (422, "EXPORT_ASSET_INVALID")
     assert details == {"asset": 1, "reason": "duplicate"}
     other_kind = [twice[0], twice[1] | {"kind": "math_block"}]
-    await client.export(app, markdown_request("x", assets=other_kind))
+    await client.export(shared_app, markdown_request("x", assets=other_kind))
 
 
 @pytest.mark.proves("export.assets.limit-code")
-async def test_the_budgets_of_assets(app: RunningApp) -> None:
+async def test_the_budgets_of_assets(shared_app: RunningApp) -> None:
     many = [asset("math_inline", str(number), png(1, 1)) for number in range(65)]
-    await client.export(app, markdown_request("x", assets=many[:64]))
+    await client.export(shared_app, markdown_request("x", assets=many[:64]))
     large = asset("mermaid", "large", png(2000, 2000))
-    await client.export(app, markdown_request("x", assets=[large]))
+    await client.export(shared_app, markdown_request("x", assets=[large]))
     heavy = [asset("mermaid", f"{n}", png(extra=b"x" * 2_800_000)) for n in range(3)]
     for assets, reason in (
         (many, "too_many"),
@@ -143,7 +143,9 @@ async def test_the_budgets_of_assets(app: RunningApp) -> None:
         ),
         (heavy, "too_many_bytes"),
     ):
-        status, code, details = await client.error_of(app, markdown_request("x", assets=assets))
+        status, code, details = await client.error_of(
+            shared_app, markdown_request("x", assets=assets)
+        )
         assert (status, code, details["reason"]) == (422, "EXPORT_ASSET_INVALID", reason)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from sidecar.export.document import Metadata
-from sidecar.export.html_exporter import MAX_WARNINGS
+from sidecar.export.notices import MAX_WARNINGS
 from sidecar.export.schemas import ExportOptions, Palette
 from sidecar.export.themes import CODE_THEMES, THEMES
 from sidecar.kernel.catalogue import localise
@@ -57,12 +57,11 @@ async def test_every_part_of_the_document_is_there(export_markdown: ExportMarkdo
     assert main.all("td")[1].classes == ["center"]
     assert [("checked" in e.attributes) for e in main.all("input")] == [False, True]
     assert {"start": "3"} in [e.attributes for e in main.all("ol")]
-    assert [e.text for e in main.all("code") if "math" in e.classes] == [
-        "$x^2$",
-        "$$\n\\int_0^1 x\\,dx\n$$",
-    ]
+    formulas = [e.attributes["aria-label"] for e in main.all("svg") if "formula" in e.classes]
+    assert formulas == ["x^2", "\\int_0^1 x\\,dx"]
     sources = [e.text for e in main.all("code") if e.attributes.get("class", "").startswith("lang")]
-    assert sources == ['print("code")\n', "graph TD; A-->B\n", "sin(x)\n"]
+    assert sources == ['print("code")\n', "graph TD; A-->B\n"]
+    assert len([e for e in main.all("svg") if "plot" in e.classes]) == 1
     assert "alt words" in main.text
     reference = next(e for e in main.all("a") if "footnote" in e.classes)
     (note,) = [
@@ -85,17 +84,17 @@ async def test_nothing_is_run_or_fetched(export_markdown: ExportMarkdown) -> Non
 
 async def test_what_is_not_shown_is_told_of(export_markdown: ExportMarkdown) -> None:
     result = await export_markdown(
-        "$a$\n\n```mermaid\nx\n```\n\n```plot\nx\n```\n\n<div>x</div>\n\n[a](b.md)"
+        "$\\a$\n\n```mermaid\npie\n```\n\n```plot\ny\n```\n\n<div>x</div>\n\n[a](b.md)"
     )
     english, chinese = localise(result.warnings, "en"), localise(result.warnings, "zh-CN")
     assert len(english) == 5
-    for line, word in ((1, "formula"), (3, "diagram"), (7, "plot"), (11, "HTML"), (13, "link")):
-        assert any(word in warning and f"line {line} " in warning for warning in english)
+    for line, word in ((1, "formula"), (3, "diagram"), (8, "plot"), (11, "HTML"), (13, "link")):
+        assert any(word in warning and f"line {line}" in warning for warning in english)
     assert all("行" in warning for warning in chinese)
 
 
 async def test_warnings_are_bounded(export_markdown: ExportMarkdown) -> None:
-    result = await export_markdown("$a$\n\n" * (MAX_WARNINGS + 50))
+    result = await export_markdown("$\\a$\n\n" * (MAX_WARNINGS + 50))
     assert len(result.warnings) == MAX_WARNINGS + 1
 
 
@@ -148,8 +147,15 @@ async def test_an_unknown_theme_is_light_and_told_of(export_markdown: ExportMark
 
 
 async def test_a_palette_wins_over_the_theme(export_markdown: ExportMarkdown) -> None:
-    names = ("page", "surface", "text", "muted", "code", "border", "accent")
-    colours = {name: f"#10203{index}" for index, name in enumerate(names)}
+    colours = {
+        "page": "#fffff1",
+        "surface": "#eeeee2",
+        "text": "#111113",
+        "muted": "#555554",
+        "code": "#332205",
+        "border": "#cccc06",
+        "accent": "#000077",
+    }
     options = ExportOptions(theme_id="unknown", palette=Palette(**colours))
     result = await export_markdown("text", options=options)
     style = style_of(read_html(result.file.path.read_bytes()))

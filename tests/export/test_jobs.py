@@ -3,12 +3,13 @@
 import asyncio
 import dataclasses
 import logging
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sidecar.export.html_exporter import HtmlExporter
 from sidecar.kernel.clock import utc_in
 from tests.app_client import RunningApp, running_app
 from tests.export import client
@@ -155,18 +156,18 @@ async def test_the_text_is_forgotten(app: RunningApp, caplog: pytest.LogCaptureF
 
 @pytest.mark.proves("export.errors.render-failed", "export.job.failed-safe")
 async def test_a_failing_renderer_fails_its_own_job_alone(
-    app: RunningApp, monkeypatch: pytest.MonkeyPatch
+    app: RunningApp, caplog: pytest.LogCaptureFixture
 ) -> None:
-    export = HtmlExporter.export
-
-    async def failing(self: HtmlExporter, document: Any, options: Any) -> Any:
-        if document.title == "bad":
-            raise RuntimeError(f"{CANARY} /home/user/secret")
-        return await export(self, document, options)
-
-    monkeypatch.setattr(HtmlExporter, "export", failing)
-    bad = await client.create(app, markdown_request("x", title="bad"))
+    caplog.set_level(logging.DEBUG)
+    running = [await client.create(app, markdown_request(LARGE)) for _ in range(2)]
+    bad = await client.create(app, markdown_request(CANARY, title="bad"))
     good = await client.create(app, markdown_request("x", title="good"))
+    for job_id in running:
+        await client.works(app, job_id)
+    # Where the file is to be written lies a folder.
+    (app.data_dir / "tmp" / f"{bad}.html").mkdir()
+    for job_id in running:
+        await cancel(app, job_id)
     job = await client.ended(app, bad)
     assert (job["status"], job["error_code"], job["file"]) == (
         "failed",
@@ -175,11 +176,26 @@ async def test_a_failing_renderer_fails_its_own_job_alone(
     )
     assert job["completed_at"]
     assert job["error"]
-    assert CANARY not in repr(job)
-    assert "/home" not in repr(job)
+    assert CANARY not in repr(job) + caplog.text
+    assert str(app.data_dir) not in repr(job)
+    assert "Error" not in repr(job)
     assert (await client.ended(app, good))["status"] == "completed"
     response = await app.http.get(f"/api/exports/{bad}/file")
     assert (response.status_code, response.json()["error"]["code"]) == (404, "EXPORT_JOB_NOT_FOUND")
+
+
+@pytest.mark.proves("export.errors.render-failed")
+@pytest.mark.skipif(os.name != "posix", reason="the worker is ended with SIGKILL")
+async def test_a_worker_that_dies_fails_its_own_job_alone(app: RunningApp) -> None:
+    dying = await client.create(app, markdown_request(LARGE))
+    await client.works(app, dying)
+    (child,) = app.services.workers.children()
+    assert child.kind.startswith("worker:export")
+    os.kill(child.pid, signal.SIGKILL)
+    job = await client.ended(app, dying)
+    assert (job["status"], job["error_code"]) == ("failed", "EXPORT_RENDER_FAILED")
+    assert artefacts(app) == []
+    assert (await client.ended(app, await client.create(app, markdown_request("x"))))["file"]
 
 
 async def test_a_file_that_would_be_too_large_is_not_made(app: RunningApp) -> None:

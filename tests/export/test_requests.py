@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from sidecar.app import offline_openapi
+from sidecar.export import service
 from sidecar.kernel.catalogue import ERRORS
 from tests.app_client import RunningApp
 from tests.export import client
@@ -21,8 +22,8 @@ PALETTE = dict.fromkeys(("page", "surface", "text", "muted", "code", "border", "
 
 
 @pytest.mark.proves("export.create.accepted")
-async def test_an_export_is_accepted_and_queued(app: RunningApp) -> None:
-    response = await app.http.post("/api/exports", json=markdown_request("# Hello"))
+async def test_an_export_is_accepted_and_queued(shared_app: RunningApp) -> None:
+    response = await shared_app.http.post("/api/exports", json=markdown_request("# Hello"))
     assert response.status_code == 202
     job = response.json()
     assert job["status"] == "queued"
@@ -40,9 +41,9 @@ async def test_an_export_is_accepted_and_queued(app: RunningApp) -> None:
     "export.file.ok",
     "export.file.retention",
 )
-async def test_a_completed_export_and_its_file(app: RunningApp) -> None:
+async def test_a_completed_export_and_its_file(shared_app: RunningApp) -> None:
     job, content = await client.export(
-        app, markdown_request("# 标题\n\ntext", title="操作系统复习")
+        shared_app, markdown_request("# 标题\n\ntext", title="操作系统复习")
     )
     assert job.keys() == FIELDS
     assert job["error"] is None
@@ -62,7 +63,7 @@ async def test_a_completed_export_and_its_file(app: RunningApp) -> None:
     assert completed[10:] == expires[10:]
     assert completed[:10] != expires[:10]
 
-    response = await app.http.get(f"/api/exports/{job['job_id']}/file")
+    response = await shared_app.http.get(f"/api/exports/{job['job_id']}/file")
     assert response.headers["content-type"].partition(";")[0] == file["mime_type"] == "text/html"
     assert int(response.headers["content-length"]) == file["size"]
     assert response.headers["content-disposition"].startswith("attachment; ")
@@ -71,10 +72,10 @@ async def test_a_completed_export_and_its_file(app: RunningApp) -> None:
 
 
 @pytest.mark.proves("export.file.filename-clean")
-async def test_no_title_breaks_the_header(app: RunningApp) -> None:
+async def test_no_title_breaks_the_header(shared_app: RunningApp) -> None:
     title = '恶意"\r\nSet-Cookie: a=b\x00/../..\\名字'
-    job, _ = await client.export(app, markdown_request("text", title=title))
-    response = await app.http.get(f"/api/exports/{job['job_id']}/file")
+    job, _ = await client.export(shared_app, markdown_request("text", title=title))
+    response = await shared_app.http.get(f"/api/exports/{job['job_id']}/file")
     header = response.headers["content-disposition"]
     assert "set-cookie" not in response.headers
     assert re.fullmatch(r"attachment; filename=\"[^\"\\/]+\"; filename\*=UTF-8''[\w.~%-]+", header)
@@ -83,8 +84,8 @@ async def test_no_title_breaks_the_header(app: RunningApp) -> None:
 
 
 @pytest.mark.proves("export.source.markdown")
-async def test_a_text_needs_no_note(app: RunningApp) -> None:
-    _, content = await client.export(app, markdown_request("# From nowhere"))
+async def test_a_text_needs_no_note(shared_app: RunningApp) -> None:
+    _, content = await client.export(shared_app, markdown_request("# From nowhere"))
     assert read_html(content).one("h1").text == "From nowhere"
 
 
@@ -106,43 +107,51 @@ async def test_a_text_needs_no_note(app: RunningApp) -> None:
         "note_1",
     ],
 )
-async def test_a_source_must_be_whole(app: RunningApp, source: Any) -> None:
-    status, code, _ = await client.error_of(app, {"source": source, "format": "html"})
+async def test_a_source_must_be_whole(shared_app: RunningApp, source: Any) -> None:
+    status, code, _ = await client.error_of(shared_app, {"source": source, "format": "html"})
     assert (status, code) == (422, "VALIDATION_ERROR")
 
 
 @pytest.mark.parametrize("format_", ["txt", "", None, "HTML", 5, ["html"]])
-async def test_the_format_must_be_known(app: RunningApp, format_: Any) -> None:
+async def test_the_format_must_be_known(shared_app: RunningApp, format_: Any) -> None:
     body = markdown_request("x") | {"format": format_}
-    assert (await client.error_of(app, body))[:2] == (422, "VALIDATION_ERROR")
-    assert (await client.error_of(app, {"source": body["source"]}))[0] == 422
+    assert (await client.error_of(shared_app, body))[:2] == (422, "VALIDATION_ERROR")
+    assert (await client.error_of(shared_app, {"source": body["source"]}))[0] == 422
 
 
-@pytest.mark.parametrize("format_", ["pdf", "docx"])
-async def test_what_cannot_be_made_is_said_so(app: RunningApp, format_: str) -> None:
-    body = markdown_request("x") | {"format": format_}
-    status, code, details = await client.error_of(app, body)
+async def test_what_cannot_be_made_is_said_so(
+    shared_app: RunningApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "missing_for_pdf", lambda: ("Pango",))
+    status, code, details = await client.error_of(
+        shared_app, markdown_request("x") | {"format": "pdf"}
+    )
     assert (status, code) == (501, "CAPABILITY_NOT_AVAILABLE")
-    assert details == {"format": format_, "available": ["html"]}
+    assert (details["format"], details["missing"]) == ("pdf", ["Pango"])
+    assert "pango" in details["command"]
+    info = (await shared_app.http.get("/api/system/info")).json()
+    assert "pdf_export" in str(info)
+    # The other formats need none of it.
+    job, _ = await client.export(shared_app, markdown_request("x") | {"format": "docx"})
+    assert job["file"]["file_name"].endswith(".docx")
 
 
-@pytest.mark.proves("export.source.markdown-limit-status")
-async def test_the_length_of_a_text_is_limited_in_characters(app: RunningApp) -> None:
+@pytest.mark.proves("export.source.markdown-limit", "export.source.markdown-limit-status")
+async def test_the_length_of_a_text_is_limited_in_characters(shared_app: RunningApp) -> None:
     for format_ in ("html", "docx"):
         body = markdown_request("字" * 200_001) | {"format": format_}
-        status, code, details = await client.error_of(app, body)
+        status, code, details = await client.error_of(shared_app, body)
         assert (status, code) == (422, "VALIDATION_ERROR")
         assert "字" not in str(details)
-    job = await client.ended(app, await client.create(app, markdown_request("字" * 200_000)))
-    assert job["status"] == "completed"
-    # PDF has no such limit: it is refused for another reason.
-    assert (await client.error_of(app, markdown_request("字" * 200_001) | {"format": "pdf"}))[
-        0
-    ] == 501
+    for format_ in ("html", "docx"):
+        body = markdown_request("字" * 200_000) | {"format": format_}
+        assert (await client.ended(shared_app, await client.create(shared_app, body)))[
+            "status"
+        ] == "completed"
 
 
 @pytest.mark.proves("export.options.defaults")
-async def test_options_may_be_left_out(app: RunningApp) -> None:
+async def test_options_may_be_left_out(shared_app: RunningApp) -> None:
     spelled = {
         "theme_id": "light",
         "include_title": True,
@@ -159,7 +168,8 @@ async def test_options_may_be_left_out(app: RunningApp) -> None:
         {"options": spelled},
     ]
     contents = [
-        (await client.export(app, markdown_request(source, **options)))[1] for options in ways
+        (await client.export(shared_app, markdown_request(source, **options)))[1]
+        for options in ways
     ]
     assert len(set(contents)) == 1
 
@@ -186,20 +196,20 @@ async def test_options_may_be_left_out(app: RunningApp) -> None:
     ],
 )
 async def test_options_have_their_own_code(
-    app: RunningApp, options: Any, member: list[str]
+    shared_app: RunningApp, options: Any, member: list[str]
 ) -> None:
     body = markdown_request("x", options=options)
-    status, code, details = await client.error_of(app, body)
+    status, code, details = await client.error_of(shared_app, body)
     assert (status, code) == (422, "EXPORT_OPTIONS_INVALID")
     assert [error["loc"] for error in details["errors"]] == [["body", "options", *member]]
 
 
 @pytest.mark.proves("export.title.limit")
-async def test_a_title_has_200_characters_at_most(app: RunningApp) -> None:
-    job, content = await client.export(app, markdown_request("text", title="字" * 200))
+async def test_a_title_has_200_characters_at_most(shared_app: RunningApp) -> None:
+    job, content = await client.export(shared_app, markdown_request("text", title="字" * 200))
     assert read_html(content).one("h1").text == "字" * 200
     assert len(job["file"]["file_name"].encode()) <= 255
-    status, code, _ = await client.error_of(app, markdown_request("x", title="字" * 201))
+    status, code, _ = await client.error_of(shared_app, markdown_request("x", title="字" * 201))
     assert (status, code) == (422, "VALIDATION_ERROR")
 
 
@@ -208,16 +218,16 @@ async def test_a_title_has_200_characters_at_most(app: RunningApp) -> None:
     "path",
     ["/etc/passwd", "../x.md", "a/../../x.md", "C:\\x.md", "c:/x.md", "\\\\host\\x", "~/x", "a\0b"],
 )
-async def test_a_path_must_stay_inside_the_vault(app: RunningApp, path: str) -> None:
+async def test_a_path_must_stay_inside_the_vault(shared_app: RunningApp, path: str) -> None:
     body = markdown_request("x")
     body["source"]["file_path"] = path
-    status, code, details = await client.error_of(app, body)
+    status, code, details = await client.error_of(shared_app, body)
     assert (status, code) == (422, "VALIDATION_ERROR")
     assert details["errors"][0]["loc"][-1] == "file_path"
 
 
 @pytest.mark.proves("export.assets.shape", "export.assets.default")
-async def test_the_form_of_assets(app: RunningApp) -> None:
+async def test_the_form_of_assets(shared_app: RunningApp) -> None:
     good = {"kind": "mermaid", "source_hash": "0" * 64, "png_base64": "aGVsbG8="}
     for wrong in (
         {"kind": "svg"},
@@ -227,9 +237,9 @@ async def test_the_form_of_assets(app: RunningApp) -> None:
         {"png_base64": None},
     ):
         body = markdown_request("x", assets=[good | wrong])
-        assert (await client.error_of(app, body))[:2] == (422, "VALIDATION_ERROR")
-    _, with_none = await client.export(app, markdown_request("x", assets=[]))
-    _, without = await client.export(app, markdown_request("x"))
+        assert (await client.error_of(shared_app, body))[:2] == (422, "VALIDATION_ERROR")
+    _, with_none = await client.export(shared_app, markdown_request("x", assets=[]))
+    _, without = await client.export(shared_app, markdown_request("x"))
     assert with_none == without
 
 
@@ -274,30 +284,30 @@ async def test_the_list_of_exports(app: RunningApp) -> None:
         "status=processing",
     ],
 )
-async def test_a_list_query_must_make_sense(app: RunningApp, query: str) -> None:
-    response = await app.http.get(f"/api/exports?{query}")
+async def test_a_list_query_must_make_sense(shared_app: RunningApp, query: str) -> None:
+    response = await shared_app.http.get(f"/api/exports?{query}")
     assert response.status_code == 422
     assert response.json()["error"]["code"] == "VALIDATION_ERROR"
 
 
 @pytest.mark.proves("export.get.unknown")
-async def test_an_unknown_job(app: RunningApp) -> None:
+async def test_an_unknown_job(shared_app: RunningApp) -> None:
     for method, path in (("GET", ""), ("POST", "/cancel"), ("GET", "/file")):
-        response = await app.http.request(method, f"/api/exports/export_unknown{path}")
+        response = await shared_app.http.request(method, f"/api/exports/export_unknown{path}")
         assert response.status_code == 404
         assert response.json()["error"]["code"] == "EXPORT_JOB_NOT_FOUND"
 
 
 @pytest.mark.proves("export.job.warnings-strings")
-async def test_warnings_are_told_in_the_readers_language(app: RunningApp) -> None:
+async def test_warnings_are_told_in_the_readers_language(shared_app: RunningApp) -> None:
     job, _ = await client.export(
-        app, markdown_request("a\n\n$x$\n\n![alt](https://example.org/a.png)")
+        shared_app, markdown_request("a\n\n$\\x$\n\n![alt](https://example.org/a.png)")
     )
     assert len(job["warnings"]) == 2
     assert all(isinstance(warning, str) for warning in job["warnings"])
     assert "formula in line 3" in job["warnings"][0]
     assert "picture in line 5" in job["warnings"][1]
-    response = await app.http.get(
+    response = await shared_app.http.get(
         f"/api/exports/{job['job_id']}", headers={"Accept-Language": "zh-CN"}
     )
     assert response.json()["warnings"][0].startswith("第 3 行的公式")
@@ -320,33 +330,37 @@ def test_the_statuses_of_the_codes() -> None:
 
 @pytest.mark.proves("export.source.no-local-path", "export.images.file-path-base")
 async def test_no_field_of_a_request_makes_the_server_read_a_file(
-    app: RunningApp, monkeypatch: pytest.MonkeyPatch
+    shared_app: RunningApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    secret = app.data_dir.parent / "secret.md"
+    secret = shared_app.data_dir.parent / "secret.md"
     secret.write_text("SECRET CONTENT", encoding="utf-8")
-    (app.data_dir.parent / "vault").mkdir()
-    (app.data_dir.parent / "vault" / "named.md").write_text("SECRET CONTENT", encoding="utf-8")
+    (shared_app.data_dir.parent / "vault").mkdir()
+    (shared_app.data_dir.parent / "vault" / "named.md").write_text(
+        "SECRET CONTENT", encoding="utf-8"
+    )
     path = secret.as_posix()
     body = markdown_request(f"![a]({path}) ![b](file://{path}) [c]({path})", title=path)
     body["source"]["file_path"] = "named.md"
     body["options"] = {"theme_id": path}
-    _, content = await client.export(app, body)
+    _, content = await client.export(shared_app, body)
     assert b"SECRET CONTENT" not in content
 
 
-async def test_a_ticket_opens_the_download(app: RunningApp) -> None:
-    job, content = await client.export(app, markdown_request("text"))
+async def test_a_ticket_opens_the_download(shared_app: RunningApp) -> None:
+    job, content = await client.export(shared_app, markdown_request("text"))
     path = f"/api/exports/{job['job_id']}/file"
-    ticket = await app.http.post("/api/tickets", json={"path": path})
+    ticket = await shared_app.http.post("/api/tickets", json={"path": path})
     assert ticket.status_code in (200, 201), ticket.text
-    response = await app.anonymous.get(ticket.json()["url"])
+    response = await shared_app.anonymous.get(ticket.json()["url"])
     assert (response.status_code, response.content) == (200, content)
-    assert (await app.anonymous.get(path)).status_code == 401
+    assert (await shared_app.anonymous.get(path)).status_code == 401
 
 
-async def test_many_exports_at_once(app: RunningApp) -> None:
-    ids = await asyncio.gather(*(client.create(app, markdown_request(f"# {n}")) for n in range(12)))
-    jobs = [await client.ended(app, job_id) for job_id in ids]
+async def test_many_exports_at_once(shared_app: RunningApp) -> None:
+    ids = await asyncio.gather(
+        *(client.create(shared_app, markdown_request(f"# {n}")) for n in range(12))
+    )
+    jobs = [await client.ended(shared_app, job_id) for job_id in ids]
     assert {job["status"] for job in jobs} == {"completed"}
 
 
