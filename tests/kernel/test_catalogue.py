@@ -303,8 +303,8 @@ def test_an_unknown_message_key_is_a_programming_mistake() -> None:
         catalogue.text("no.such.key")
 
 
+def test_stored_messages_are_put_into_the_readers_language() -> None:
     stored: dict[str, Any] = {
-    stored = {
         "progress": {"phase": "indexing", "message": Localised("phase.indexing").to_json()},
         "warnings": [
             Localised("warning.export_theme_unknown", {"theme": "mist"}).to_json(),
