@@ -1,6 +1,7 @@
 """What every test can use."""
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,20 @@ from tests.app_client import MODELS_DIR
 
 pytest_plugins = ["pytester", "tests.contract.plugin"]
 
+EVERY_TEST_VARIABLE = "REQUIRE_EVERY_TEST"
+"""Set by the build server, which has all that tests need: a skipped test is a failure there."""
+
 LaunchSidecar = Callable[..., Sidecar]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where everything is there that tests need, let none be skipped unnoticed."""
+    report = yield
+    if report.skipped and os.environ.get(EVERY_TEST_VARIABLE):
+        report.outcome = "failed"
+        report.longrepr = f"Skipped, though every test must run here: {report.longrepr}"
+    return report
 
 
 @pytest.fixture
