@@ -1,5 +1,6 @@
 """A search from its words to its hits: two legs, fusion, reranking, and what is shown of each hit."""
 
+import asyncio
 from dataclasses import dataclass
 
 from sidecar.kernel.database import Database
@@ -53,8 +54,15 @@ class SearchPipeline:
             hits = await self._vectors.find(query, wanted, limit)
             fused = alone(hits.ranked, "vector")
         else:
-            hits = await self._vectors.find(query, wanted, max(limit, profile.vector_recall))
-            text = await self._find_text(words, wanted, max(limit, profile.fts_recall))
+            # Both at once: full text runs in the database's threads, vectors in the model's.
+            vector_leg = asyncio.ensure_future(
+                self._vectors.find(query, wanted, max(limit, profile.vector_recall))
+            )
+            try:
+                text = await self._find_text(words, wanted, max(limit, profile.fts_recall))
+                hits = await vector_leg
+            finally:
+                vector_leg.cancel()
             fused = fuse(text, hits.ranked, profile.fusion, profile.rrf_k)
         candidates = await self._load(fused)
         if mode == "hybrid" and profile.rerank:

@@ -13,6 +13,8 @@ from sidecar.retrieval.terms import TextQuery
 # What more blocks than this hold says little, and ranking all of them takes longer than anything
 # else: such words are looked for in titles and headings first.
 COMMON: Final = 5000
+# Blocks that are ranked at the most for a query that few or none hold as a whole.
+LOOSE_ROWS: Final = 10_000
 # What holds only some of the words comes after everything that holds them all.
 _BELOW: Final = 0.999
 _COUNTS_KEPT: Final = 4096
@@ -52,10 +54,22 @@ class TextLeg:
         return store.match_text(conn, exact, wanted, limit)
 
     def _some_words(self, conn: Readable, parts: tuple[str, ...]) -> str:
-        telling = [part for part in parts if not self._is_common(conn, part)]
+        """Return an expression for blocks with some of the words: the rarest, which tell most."""
+        counted = sorted((self._count(conn, part), part) for part in parts)
+        telling: list[str] = []
+        rows = 0
+        for count, part in counted:
+            if count >= COMMON or (telling and rows + count > LOOSE_ROWS):
+                break
+            telling.append(part)
+            rows += count
         return " OR ".join(telling) if telling else _in_headings(" OR ".join(parts))
 
     def _is_common(self, conn: Readable, expression: str) -> bool:
+        return self._count(conn, expression) >= COMMON
+
+    def _count(self, conn: Readable, expression: str) -> int:
+        """Return how many blocks match, no more than ``COMMON``; remembered for a while."""
         now = time.monotonic()
         known = self._counts.get(expression)
         if known is None or now - known[0] > _COUNT_SECONDS:
@@ -63,7 +77,7 @@ class TextLeg:
             self._counts[expression] = known
             while len(self._counts) > _COUNTS_KEPT:
                 self._counts.popitem(last=False)
-        return known[1] >= COMMON
+        return known[1]
 
 
 def _in_headings(expression: str) -> str:

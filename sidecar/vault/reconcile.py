@@ -26,8 +26,8 @@ from sidecar.vault.write_lock import WriteLock
 
 log = get_logger(__name__)
 
-BATCH_FILES: Final = 100
-BATCH_BYTES: Final = 512 * 1024
+BATCH_FILES: Final = 200
+BATCH_BYTES: Final = 1024 * 1024
 # A note that went this long ago isn't taken for one that was moved and edited at once.
 JUST_VANISHED_SECONDS: Final = 120.0
 
