@@ -83,6 +83,12 @@ def read_events(
     return [_event_of(row) for row in rows]
 
 
+def _to_first_end(batch: list[StoredEvent]) -> list[StoredEvent]:
+    """Return the events up to the first terminal one."""
+    ends = (index for index, event in enumerate(batch, 1) if event.terminal)
+    return batch[: next(ends, len(batch))]
+
+
 class EventLog:
     """Appends events, and lets any number of subscribers follow a resource."""
 
@@ -149,12 +155,19 @@ class EventLog:
         return await self._database.read(check)
 
     async def subscribe(
-        self, resource_id: str, after: int = 0, *, heartbeat: float | None = None
+        self,
+        resource_id: str,
+        after: int = 0,
+        *,
+        heartbeat: float | None = None,
+        to_first_end: bool = False,
     ) -> AsyncGenerator[list[StoredEvent], None]:
         """Yield the events after *after*, stored ones first, in lists; end after the terminal one.
 
-        With *heartbeat* an empty list is yielded whenever that many seconds passed with nothing to
-        tell. The iteration also ends when the log is closed.
+        Of a resource that ran several times that is the newest terminal event, or with
+        *to_first_end* the first one after *after*. With *heartbeat* an empty list is yielded
+        whenever that many seconds passed with nothing to tell. The iteration also ends when the log
+        is closed.
         """
         channel = self._channels.setdefault(resource_id, _Channel())
         channel.followers += 1
@@ -162,11 +175,15 @@ class EventLog:
         try:
             while True:
                 batch = await self._next(channel, resource_id, cursor)
+                if to_first_end:
+                    batch = _to_first_end(batch)
                 if batch:
                     cursor = batch[-1].sequence
                     yield batch
                     # A resource that can run again has earlier terminal events in its past.
-                    if batch[-1].terminal and await self._is_newest(channel, resource_id, cursor):
+                    if batch[-1].terminal and (
+                        to_first_end or await self._is_newest(channel, resource_id, cursor)
+                    ):
                         return
                 elif self._closed:
                     return

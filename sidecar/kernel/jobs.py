@@ -56,7 +56,8 @@ class JobKind:
     *run* does the work; it is cancelled like any task and must end its own work before it lets the
     cancellation through. *failure_code* stands for an exception without a project code, and for a
     worker that died or fell silent; *interrupted_code* for a job that two processes died over.
-    *on_end* runs in the transaction of any terminal state, after *on_complete*.
+    *on_end* runs in the transaction of any terminal state, after *on_complete*. *resource_of* names
+    the resource that the events are told of where that isn't the job itself.
     """
 
     name: str
@@ -70,26 +71,38 @@ class JobKind:
     concurrency: int = 1
     max_queued: int | None = None
     on_end: Callable[[Transaction, Job], None] | None = None
+    resource_of: Callable[[Job], str] | None = None
     queued_event: str = "Queued"
     completed_event: str = "Completed"
     failed_event: str = "Failed"
     cancelled_event: str = "Cancelled"
 
+    def resource_id(self, job: Job) -> str:
+        """Return the resource that the job's events belong to."""
+        return self.resource_of(job) if self.resource_of else job.job_id
+
 
 class JobContext:
     """A running job's way to the outside."""
 
-    def __init__(self, engine: "JobEngine", job: Job) -> None:
+    def __init__(self, engine: "JobEngine", kind: JobKind, job: Job) -> None:
         self._engine = engine
+        self._resource_id = kind.resource_id(job)
         self.job = job
         self._phase: str | None = None
         self._percent = 0.0
 
-    async def progress(self, phase: str, current: float = 0, total: float = 0) -> None:
+    async def progress(
+        self,
+        phase: str,
+        current: float = 0,
+        total: float = 0,
+        extra: dict[str, Any] | None = None,
+    ) -> None:
         """Store how far the job is and tell its followers.
 
         *phase* names a message ``phase.<phase>``. *total* 0 means unknown. The percentage doesn't
-        fall within a phase.
+        fall within a phase. *extra* is told and stored beside it.
         """
         percent: float | None = None
         if phase != self._phase:
@@ -103,12 +116,15 @@ class JobContext:
             "total": total,
             "percent": percent,
             "message": Localised(f"phase.{phase}").to_json(),
+            **(extra or {}),
         }
-        await self._engine.update(self.job.job_id, "Progress", progress, progress=progress)
+        await self._engine.update(
+            self.job.job_id, "Progress", progress, self._resource_id, progress=progress
+        )
 
     async def emit(self, event: str, data: dict[str, Any] | None = None) -> None:
         """Append an event of the job."""
-        await self._engine.update(self.job.job_id, event, data or {})
+        await self._engine.update(self.job.job_id, event, data or {}, self._resource_id)
 
     async def warn(self, warning: str) -> None:
         """Add a warning to the job, once."""
@@ -187,7 +203,7 @@ class JobEngine:
         ):
             raise ProjectError(kind.queue_full_code, details={"max_queued": kind.max_queued})
         job = store.insert(tx, job_id or new_id(kind.id_prefix), kind_name, request, facet)
-        self._events.append(tx, job.job_id, kind.queued_event, {"status": "queued"})
+        self._events.append(tx, kind.resource_id(job), kind.queued_event, {"status": "queued"})
         tx.after_commit(lambda: self._enqueue(kind_name, job.job_id))
         return job
 
@@ -245,7 +261,7 @@ class JobEngine:
                 # A cancel was recorded before the work began.
                 await self._finish_cancelled(kind, job_id)
                 return
-            outcome = await kind.run(JobContext(self, job))
+            outcome = await kind.run(JobContext(self, kind, job))
             await asyncio.shield(self._finish_completed(kind, job_id, outcome))
         except asyncio.CancelledError:
             if job_id in self._cancelled:
@@ -276,6 +292,7 @@ class JobEngine:
         job_id: str,
         event: str,
         data: dict[str, Any],
+        resource_id: str,
         *,
         progress: dict[str, Any] | None = None,
     ) -> None:
@@ -283,7 +300,7 @@ class JobEngine:
 
         def change(tx: Transaction) -> None:
             if store.touch(tx, job_id, progress):
-                self._events.append(tx, job_id, event, data)
+                self._events.append(tx, resource_id, event, data)
 
         await self.write(change)
 
@@ -347,7 +364,7 @@ class JobEngine:
             "failed": kind.failed_event,
             "cancelled": kind.cancelled_event,
         }[status]
-        self._events.append(tx, job_id, name, data, terminal=True)
+        self._events.append(tx, kind.resource_id(job), name, data, terminal=True)
 
     async def cancel(self, kind_name: str, job_id: str) -> None:
         """Record that a job is to be cancelled and stop its work.

@@ -67,25 +67,33 @@ async def resource_stream(
     last_event_id: str | None,
     after_sequence: str | None,
     envelope: Envelope = resource_envelope,
+    beginning: int | None = None,
 ) -> Response:
     """Answer a request for the events of a resource that exists.
 
     204 if the client has seen the terminal event already, so that a browser stops reconnecting.
+    *beginning* is given for a resource that runs again and again: the sequence before the newest
+    run, where a client without a cursor begins. The stream then ends with the run that it follows.
     """
     cursor = await checked_cursor(log, resource_id, parse_cursor(last_event_id, after_sequence))
+    runs_again = beginning is not None
+    if beginning is not None and not last_event_id and not after_sequence:
+        cursor = beginning
     if cursor and await log.is_over(resource_id, cursor):
         return Response(status_code=204)
     return StreamingResponse(
-        _frames(log, resource_id, cursor, envelope),
+        _frames(log, resource_id, cursor, envelope, to_first_end=runs_again),
         media_type="text/event-stream",
         headers=HEADERS,
     )
 
 
 async def _frames(
-    log: EventLog, resource_id: str, cursor: int, envelope: Envelope
+    log: EventLog, resource_id: str, cursor: int, envelope: Envelope, *, to_first_end: bool
 ) -> AsyncIterator[bytes]:
-    subscription = log.subscribe(resource_id, cursor, heartbeat=HEARTBEAT_SECONDS)
+    subscription = log.subscribe(
+        resource_id, cursor, heartbeat=HEARTBEAT_SECONDS, to_first_end=to_first_end
+    )
     async with contextlib.aclosing(subscription):
         async for batch in subscription:
             yield b"".join(encode_frame(event, envelope) for event in batch) if batch else HEARTBEAT
