@@ -4,13 +4,13 @@ import asyncio
 from dataclasses import dataclass
 
 from sidecar.kernel.database import Database
-from sidecar.retrieval import store
+from sidecar.retrieval import search_store
 from sidecar.retrieval.embedding import ModelSource
 from sidecar.retrieval.fusion import Fused, Ranked, alone, fuse
 from sidecar.retrieval.profile import RetrievalProfile
 from sidecar.retrieval.schemas import LegRank, Provenance, SearchHit, SearchMode
+from sidecar.retrieval.search_store import FoundBlock, SearchFilter
 from sidecar.retrieval.snippets import snippet_of
-from sidecar.retrieval.store import FoundBlock, SearchFilter
 from sidecar.retrieval.terms import TextQuery, read_query
 from sidecar.retrieval.text_leg import TextLeg
 from sidecar.retrieval.vector_leg import VectorHits, VectorLeg
@@ -77,7 +77,7 @@ class SearchPipeline:
     async def _load(self, fused: list[Fused]) -> list[_Candidate]:
         """Return the blocks that there still are, the best first and equals in one order."""
         numbers = [found.block_no for found in fused]
-        blocks = await self._database.read(lambda conn: store.load_blocks(conn, numbers))
+        blocks = await self._database.read(lambda conn: search_store.load_blocks(conn, numbers))
         candidates = [
             _Candidate(blocks[found.block_no], found, found.score, reranked=False)
             for found in fused

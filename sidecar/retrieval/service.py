@@ -23,7 +23,7 @@ from sidecar.retrieval.schemas import (
     VectorIndexState,
 )
 from sidecar.retrieval.search import SearchPipeline
-from sidecar.retrieval.store import SearchFilter
+from sidecar.retrieval.search_store import SearchFilter
 from sidecar.retrieval.vector_index import VectorIndex, VectorState
 from sidecar.vault.schemas import VaultStatus
 from sidecar.vault.service import VaultService, check_folder, compare_key, tag_key

@@ -5,9 +5,9 @@ from collections import OrderedDict
 from typing import Final
 
 from sidecar.kernel.database import Readable
-from sidecar.retrieval import store
+from sidecar.retrieval import search_store
 from sidecar.retrieval.fusion import Ranked
-from sidecar.retrieval.store import SearchFilter
+from sidecar.retrieval.search_store import SearchFilter
 from sidecar.retrieval.terms import TextQuery
 
 # What more blocks than this hold says little, and ranking all of them takes longer than anything
@@ -38,7 +38,7 @@ class TextLeg:
         expression = self._some_words(conn, query.loose)
         rest = [
             (number, score)
-            for number, score in store.match_text(conn, expression, wanted, limit)
+            for number, score in search_store.match_text(conn, expression, wanted, limit)
             if number not in known
         ]
         return [*found, *_below(rest, found)][:limit]
@@ -47,11 +47,15 @@ class TextLeg:
         self, conn: Readable, query: TextQuery, exact: str, wanted: SearchFilter, limit: int
     ) -> Ranked:
         if self._is_common(conn, exact):
-            found = store.match_text(conn, _in_headings(exact), wanted, limit)
-            return found if len(found) >= limit else store.match_text(conn, exact, wanted, limit)
+            found = search_store.match_text(conn, _in_headings(exact), wanted, limit)
+            return (
+                found
+                if len(found) >= limit
+                else search_store.match_text(conn, exact, wanted, limit)
+            )
         if query.prefix is not None and not self._is_common(conn, query.prefix):
             exact = query.prefix
-        return store.match_text(conn, exact, wanted, limit)
+        return search_store.match_text(conn, exact, wanted, limit)
 
     def _some_words(self, conn: Readable, parts: tuple[str, ...]) -> str:
         """Return an expression for blocks with some of the words: the rarest, which tell most."""
@@ -73,7 +77,7 @@ class TextLeg:
         now = time.monotonic()
         known = self._counts.get(expression)
         if known is None or now - known[0] > _COUNT_SECONDS:
-            known = (now, store.count_text(conn, expression, COMMON))
+            known = (now, search_store.count_text(conn, expression, COMMON))
             self._counts[expression] = known
             while len(self._counts) > _COUNTS_KEPT:
                 self._counts.popitem(last=False)

@@ -6,12 +6,12 @@ from typing import Final
 
 from sidecar.kernel.database import Database
 from sidecar.kernel.errors import ProjectError
-from sidecar.retrieval import store
+from sidecar.retrieval import search_store
 from sidecar.retrieval.embedding import Embedder, ModelSource
 from sidecar.retrieval.fusion import Ranked
 from sidecar.retrieval.query_cache import CacheResult, QueryCache
 from sidecar.retrieval.schemas import QueryEmbedding
-from sidecar.retrieval.store import SearchFilter
+from sidecar.retrieval.search_store import SearchFilter
 from sidecar.retrieval.vector_index import VectorIndex
 from sidecar.retrieval.vector_sets import VectorSets
 
@@ -83,12 +83,11 @@ class VectorLeg:
         made = await self._index.usable_set(embedder)
         vector, cache = await self._cache.embed(embedder, query)
         file = await self._sets.file_of(made)
-        allowed = await self._database.read(lambda conn: store.numbers_allowed(conn, wanted))
+        allowed = await self._database.read(lambda conn: search_store.numbers_allowed(conn, wanted))
         asked = limit + SPARE_HITS
         while True:
             found = await asyncio.to_thread(file.search, vector, asked, allowed)
-            numbers = [number for number, _ in found]
-            alive = await self._database.read(lambda conn, n=numbers: store.existing(conn, n))  # type: ignore[misc]
+            alive = await self._alive([number for number, _ in found])
             ranked = [(number, score) for number, score in found if number in alive]
             if len(ranked) >= limit or len(found) < asked:
                 break
@@ -105,3 +104,6 @@ class VectorLeg:
             ),
             cache,
         )
+
+    async def _alive(self, numbers: list[int]) -> set[int]:
+        return await self._database.read(lambda conn: search_store.existing(conn, numbers))

@@ -10,7 +10,6 @@ import os
 import secrets
 import shutil
 import stat as stat_module
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,6 @@ from sidecar.vault.names import (
     NOTE_SUFFIX,
     collision_key,
     free_name,
-    is_note_name,
     join_path,
     safe_name,
     split_path,
@@ -69,14 +67,6 @@ class NoteFile:
     bom: bool
     stamp: FileStamp
     created_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Walked:
-    """What a walk through the vault found."""
-
-    notes: dict[str, FileStamp]
-    skipped: dict[str, tuple[SkipReason, int]]
 
 
 def stamp_of(info: os.stat_result) -> FileStamp:
@@ -173,74 +163,6 @@ class VaultFiles:
             getattr(after, "st_birthtime", 0) * 1e9
         )
         return NoteFile(path, text, bom, stamp_of(after), birth or after.st_mtime_ns)
-
-    # -- walking -------------------------------------------------------------------------------
-
-    def walk(self) -> Walked:
-        """Look at every file of the vault; hidden files and folders are left out."""
-        walked = Walked({}, {})
-        for path, entry in self._entries(""):
-            if is_link(entry.stat(follow_symlinks=False)):
-                walked.skipped[path] = ("symlink", 0)
-            elif is_note_name(entry.name):
-                self._look_at(path, entry, walked)
-        return walked
-
-    def _look_at(self, path: str, entry: "os.DirEntry[str]", walked: Walked) -> None:
-        # Windows fills a DirEntry from the folder, where sizes and times may be stale.
-        info = os.lstat(entry.path) if os.name == "nt" else entry.stat(follow_symlinks=False)
-        if not stat_module.S_ISREG(info.st_mode):
-            walked.skipped[path] = ("not_a_file", 0)
-        elif info.st_size > MAX_NOTE_BYTES:
-            walked.skipped[path] = ("too_large", info.st_size)
-        else:
-            walked.notes[path] = stamp_of(info)
-
-    def _entries(self, folder: str) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
-        """Yield all but plain folders, of links to folders only the link itself."""
-        pending = [folder]
-        while pending:
-            current = pending.pop()
-            try:
-                with os.scandir(self.absolute(current)) as entries:
-                    for entry in entries:
-                        if entry.name.startswith(".") or not _is_storable(entry.name):
-                            continue
-                        path = join_path(current, entry.name)
-                        try:
-                            if entry.is_dir(follow_symlinks=False) and not is_link(
-                                entry.stat(follow_symlinks=False)
-                            ):
-                                pending.append(path)
-                            elif is_note_name(entry.name) or entry.is_symlink():
-                                yield path, entry
-                        except FileNotFoundError:
-                            continue
-            except OSError as error:
-                if current == "":
-                    raise ProjectError("VAULT_UNAVAILABLE") from error
-                log.warning("vault.folder_unreadable", extra={"error": type(error).__name__})
-
-    def folders(self) -> list[str]:
-        """Return every folder of the vault but hidden ones, empty ones included, in order."""
-        found: list[str] = []
-        pending = [""]
-        while pending:
-            current = pending.pop()
-            try:
-                with os.scandir(self.absolute(current)) as entries:
-                    for entry in entries:
-                        if entry.name.startswith(".") or not _is_storable(entry.name):
-                            continue
-                        if entry.is_dir(follow_symlinks=False) and not is_link(
-                            entry.stat(follow_symlinks=False)
-                        ):
-                            found.append(join_path(current, entry.name))
-                            pending.append(found[-1])
-            except OSError as error:
-                if current == "":
-                    raise ProjectError("VAULT_UNAVAILABLE") from error
-        return sorted(found)
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -396,11 +318,6 @@ class VaultFiles:
                         _TEMPORARY_SUFFIX
                     ):
                         Path(entry.path).unlink(missing_ok=True)
-
-
-def _is_storable(name: str) -> bool:
-    """Whether a name is text; others can't be told to a client, nor named by one."""
-    return not any(unicodedata.category(character) == "Cs" for character in name)
 
 
 def _publish_new(temporary: Path, target: Path) -> None:

@@ -8,11 +8,12 @@ from sidecar.kernel.errors import ProjectError
 from sidecar.vault import store
 from sidecar.vault.files import NoteFile, SkippedError
 from sidecar.vault.intake import PreparedNote, resolve_title
+from sidecar.vault.list_store import ListedNote
 from sidecar.vault.names import split_path
 from sidecar.vault.note_text import TextFacts
 from sidecar.vault.schemas import Note, NoteSummary, TranscriptOrigin, TranscriptReference
 from sidecar.vault.session import VaultSession
-from sidecar.vault.store import ListedNote, NoteRow, NoteState
+from sidecar.vault.store import NoteRow, NoteState
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,14 @@ from typing import Final
 from sidecar.kernel.clock import utc_in
 from sidecar.kernel.database import Database, Readable, Transaction
 from sidecar.kernel.logging import get_logger
-from sidecar.vault import store
-from sidecar.vault.files import NoteFile, SkippedError, VaultFiles, Walked
+from sidecar.vault import list_store, store
+from sidecar.vault.files import NoteFile, SkippedError, VaultFiles
 from sidecar.vault.intake import Intake, PreparedNote
 from sidecar.vault.names import split_path
 from sidecar.vault.note_text import TextFacts, facts_of
 from sidecar.vault.schemas import TranscriptOrigin
 from sidecar.vault.store import NoteRow
+from sidecar.vault.walking import Walked, walk
 from sidecar.vault.write_lock import WriteLock
 
 log = get_logger(__name__)
@@ -90,9 +91,11 @@ class Reconciler:
     async def scan(self) -> None:
         """Compare the whole vault with what is known and take in every difference."""
         started = time.monotonic()
-        walked = await asyncio.to_thread(self._files.walk)
+        walked = await asyncio.to_thread(walk, self._files.root)
         self.walk_seconds = time.monotonic() - started
-        known = await self._database.read(lambda conn: store.stamps(conn, self._intake.vault_id))
+        known = await self._database.read(
+            lambda conn: list_store.stamps(conn, self._intake.vault_id)
+        )
         await self._remember_skipped(walked)
         vanished = [path for path in known if path not in walked.notes]
         changed = [
@@ -115,7 +118,7 @@ class Reconciler:
 
     async def _remember_skipped(self, walked: Walked) -> None:
         vault_id = self._intake.vault_id
-        known = await self._database.read(lambda conn: store.skipped_paths(conn, vault_id))
+        known = await self._database.read(lambda conn: list_store.skipped_paths(conn, vault_id))
         content_reasons = ("binary", "unreadable")
         news = {
             path: (reason, size)
@@ -133,8 +136,8 @@ class Reconciler:
 
         def write(tx: Transaction) -> None:
             for path, (reason, size) in news.items():
-                store.put_skipped(tx, vault_id, path, reason, size)
-            store.clear_skipped(tx, vault_id, over)
+                list_store.put_skipped(tx, vault_id, path, reason, size)
+            list_store.clear_skipped(tx, vault_id, over)
 
         await self._database.write(write)
 
@@ -142,7 +145,7 @@ class Reconciler:
         self, changed: list[tuple[str, int]], known: dict[str, tuple[int, int, int]]
     ) -> list[tuple[str, int]]:
         vault_id = self._intake.vault_id
-        sizes = await self._database.read(lambda conn: store.skipped_sizes(conn, vault_id))
+        sizes = await self._database.read(lambda conn: list_store.skipped_sizes(conn, vault_id))
         return [(path, size) for path, size in changed if path in known or sizes.get(path) != size]
 
     # -- some paths ----------------------------------------------------------------------------
@@ -165,7 +168,7 @@ class Reconciler:
     async def index_again(self, report: Callable[[int, int], Awaitable[None]]) -> None:
         """Take in every note whether it has changed or not."""
         vault_id = self._intake.vault_id
-        known = await self._database.read(lambda conn: store.stamps(conn, vault_id))
+        known = await self._database.read(lambda conn: list_store.stamps(conn, vault_id))
         paths = [(path, size) for path, (size, _, _) in known.items()]
         await self._take_in(
             _batches(paths), _How(again=True), lambda done: report(done, len(paths))
@@ -296,16 +299,16 @@ class Reconciler:
         def write(tx: Transaction) -> None:
             for row in gone:
                 self._intake.forget(tx, row, "missing", None)
-            store.clear_skipped(tx, vault_id, over)
+            list_store.clear_skipped(tx, vault_id, over)
             for path, (reason, size) in read.skipped.items():
-                store.put_skipped(tx, vault_id, path, reason, size)
+                list_store.put_skipped(tx, vault_id, path, reason, size)
 
         if gone or read.skipped or await self._any_skipped(over):
             await self._database.write(write)
 
     async def _any_skipped(self, paths: Sequence[str]) -> bool:
         known = await self._database.read(
-            lambda conn: store.skipped_paths(conn, self._intake.vault_id)
+            lambda conn: list_store.skipped_paths(conn, self._intake.vault_id)
         )
         return any(path in known for path in paths)
 

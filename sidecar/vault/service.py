@@ -14,8 +14,9 @@ from sidecar.kernel.ids import new_id
 from sidecar.kernel.logging import get_logger
 from sidecar.kernel.paging import PageQuery, page_of
 from sidecar.kernel.setting_store import get_setting, put_setting
-from sidecar.vault import store
+from sidecar.vault import list_store, store
 from sidecar.vault.intake import IndexedNote, IndexStep, NoteIndexer, file_time
+from sidecar.vault.list_store import NoteFilter
 from sidecar.vault.names import check_folder, split_path
 from sidecar.vault.note_text import compare_key, facts_of, tag_key
 from sidecar.vault.notes import current_note, note_of_file, summary_of
@@ -34,7 +35,7 @@ from sidecar.vault.schemas import (
     VaultStatus,
 )
 from sidecar.vault.session import VaultSession
-from sidecar.vault.store import NoteFilter
+from sidecar.vault.walking import folders
 from sidecar.vault.writer import ForgetNote, NoteChange, NoteWriter
 
 __all__ = [
@@ -183,8 +184,8 @@ class VaultService:
             )
         notes, skipped = await self._database.read(
             lambda conn: (
-                store.count_present(conn, session.vault_id),
-                len(store.skipped_paths(conn, session.vault_id)),
+                list_store.count_present(conn, session.vault_id),
+                len(list_store.skipped_paths(conn, session.vault_id)),
             )
         )
         progress = session.reconciler.progress
@@ -225,7 +226,7 @@ class VaultService:
     async def note_ids(self) -> set[str]:
         """Return the ids of all notes of the open vault."""
         vault_id = self.require_vault_id()
-        return await self._database.read(lambda conn: store.present_ids(conn, vault_id))
+        return await self._database.read(lambda conn: list_store.present_ids(conn, vault_id))
 
     async def check_usable(self) -> None:
         """Raise ``VAULT_NOT_OPEN``, or ``VAULT_UNAVAILABLE`` if its folder can't be reached."""
@@ -239,16 +240,16 @@ class VaultService:
         if wanted.folder is not None:
             wanted = replace(wanted, folder=check_folder(wanted.folder))
         found, total = await self._database.read(
-            lambda conn: store.list_notes(conn, vault_id, wanted, page)
+            lambda conn: list_store.list_notes(conn, vault_id, wanted, page)
         )
         return NoteList(items=[summary_of(note) for note in found], page=page_of(total, page))
 
     async def folders(self) -> FolderList:
         """Return all folders of the vault with the number of notes in and below each."""
         session = self._open_session()
-        paths = await asyncio.to_thread(session.files.folders)
+        paths = await asyncio.to_thread(folders, session.files.root)
         direct = await self._database.read(
-            lambda conn: store.counts_by_folder(conn, session.vault_id)
+            lambda conn: list_store.counts_by_folder(conn, session.vault_id)
         )
         totals: dict[str, int] = {}
         for key, count in direct.items():
@@ -270,14 +271,14 @@ class VaultService:
     async def tags(self) -> TagList:
         """Return all tags with the number of notes that have each."""
         vault_id = self.require_vault_id()
-        found = await self._database.read(lambda conn: store.tag_counts(conn, vault_id))
+        found = await self._database.read(lambda conn: list_store.tag_counts(conn, vault_id))
         return TagList(items=[TagCount(tag=tag, note_count=count) for tag, count in found])
 
     async def skipped(self, page: PageQuery) -> SkippedList:
         """Return the files that can't be notes, with the reasons."""
         vault_id = self.require_vault_id()
         found, total = await self._database.read(
-            lambda conn: store.list_skipped(conn, vault_id, page)
+            lambda conn: list_store.list_skipped(conn, vault_id, page)
         )
         items = [
             SkippedFile(file_path=path, reason=reason, size=size) for path, reason, size in found
@@ -347,7 +348,7 @@ class VaultService:
         """Return the notes in the trash."""
         vault_id = self.require_vault_id()
         rows, total = await self._database.read(
-            lambda conn: store.list_trashed(conn, vault_id, page)
+            lambda conn: list_store.list_trashed(conn, vault_id, page)
         )
         items = [
             TrashedNote(
