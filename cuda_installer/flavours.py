@@ -1,0 +1,150 @@
+"""The kinds of runtime, and which one fits a machine.
+
+A flavour is installed from a lock file that names every package by version and hash. One without a
+lock is known and never chosen: an installation that can't be repeated isn't made.
+"""
+
+import hashlib
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cuda_installer.errors import InstallerError
+from cuda_installer.machine import Machine
+
+LOCKS_VARIABLE: Final = "CUDA_INSTALLER_LOCKS"
+"""A folder with lock files that takes the place of the bundled ones."""
+
+AUTO: Final = "auto"
+MEGABYTE: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Flavour:
+    """One kind of runtime.
+
+    ``driver`` is the oldest NVIDIA driver that runs it, per platform; none is needed where the
+    mapping has None. ``cuda`` is what ``torch.version.cuda`` says in it. ``pythons`` are the
+    versions that its lock has packages for, the preferred one first. ``torch_index`` serves the
+    packages whose version has a local part (``2.13.0+cpu``); the general index has all others.
+    ``prune`` names files that don't work in it and that nothing needs.
+    """
+
+    name: str
+    cuda: str | None
+    driver: dict[str, tuple[int, ...] | None]
+    pythons: tuple[tuple[int, int], ...]
+    download_bytes: int
+    disk_bytes: int
+    torch_index: str | None = None
+    prune: tuple[str, ...] = ()
+
+    @property
+    def lock(self) -> Path:
+        """The lock file; it may not exist."""
+        return locks_folder() / f"{self.name}.txt"
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether this build has its lock."""
+        return self.lock.is_file()
+
+    def lock_digest(self) -> str:
+        """Return the SHA-256 of the lock file: what an environment was made from."""
+        return hashlib.sha256(self.lock.read_bytes()).hexdigest()
+
+    def locked_versions(self) -> dict[str, str]:
+        """Return the packages that the lock pins on some platform, by normalised name."""
+        text = self.lock.read_text(encoding="utf-8")
+        return {
+            re.sub(r"[-_.]+", "-", name).lower(): version
+            for name, version in re.findall(r"(?m)^([A-Za-z0-9._-]+)==([^\s;\\]+)", text)
+        }
+
+
+# Sizes: packages as the index tells them; on disk as measured for cpu, for CUDA twice the download.
+FLAVOURS: Final = (
+    Flavour(
+        "cu130",
+        cuda="13.0",
+        driver={"linux-x86_64": (580,)},
+        pythons=((3, 11), (3, 12), (3, 13)),
+        download_bytes=2870 * MEGABYTE,
+        disk_bytes=5800 * MEGABYTE,
+    ),
+    Flavour(
+        "cu126",
+        cuda="12.6",
+        driver={"linux-x86_64": (525, 60, 13), "windows-x86_64": (528, 33)},
+        pythons=((3, 11), (3, 12), (3, 13)),
+        # Unknown until there is a lock.
+        download_bytes=0,
+        disk_bytes=0,
+        torch_index="https://download.pytorch.org/whl/cu126",
+    ),
+    Flavour(
+        "cpu",
+        cuda=None,
+        driver={"linux-x86_64": None, "windows-x86_64": None, "macos-aarch64": None},
+        pythons=((3, 11),),
+        download_bytes=360 * MEGABYTE,
+        disk_bytes=1300 * MEGABYTE,
+        torch_index="https://download.pytorch.org/whl/cpu",
+        # The general index has it linked against CUDA; its Python parts are all that is used.
+        prune=("torchaudio/lib/*.so",),
+    ),
+)
+
+
+def locks_folder() -> Path:
+    """Return the folder with the lock files."""
+    told = os.environ.get(LOCKS_VARIABLE)
+    return Path(told) if told else Path(__file__).resolve().parent / "locks"
+
+
+def by_name(name: str) -> Flavour:
+    """Return the flavour called *name*; InstallerError ``flavour_unknown``."""
+    for flavour in FLAVOURS:
+        if flavour.name == name:
+            return flavour
+    raise InstallerError("flavour_unknown", name)
+
+
+def runs_on(flavour: Flavour, machine: Machine) -> bool:
+    """Whether the machine's platform and driver are enough for the flavour."""
+    if machine.platform not in flavour.driver:
+        return False
+    needed = flavour.driver[machine.platform]
+    return needed is None or (machine.driver is not None and machine.driver >= needed)
+
+
+def is_supported(platform: str) -> bool:
+    """Whether any flavour with a lock is for the platform."""
+    return any(flavour.is_locked and platform in flavour.driver for flavour in FLAVOURS)
+
+
+def choose(machine: Machine, wanted: str = AUTO) -> Flavour:
+    """Return the wanted flavour, or the best one that runs on the machine and has a lock.
+
+    A wanted flavour is taken although the driver is missing: it may come later. Raises
+    InstallerError: ``platform_unsupported``, ``flavour_unknown`` or ``flavour_not_locked``.
+    """
+    if wanted != AUTO:
+        flavour = by_name(wanted)
+        if not flavour.is_locked:
+            raise InstallerError("flavour_not_locked", wanted)
+        if machine.platform not in flavour.driver:
+            raise InstallerError("platform_unsupported", machine.platform)
+        return flavour
+    for flavour in FLAVOURS:
+        if flavour.is_locked and runs_on(flavour, machine):
+            return flavour
+    raise InstallerError("platform_unsupported", machine.platform)
+
+
+def passed_over(machine: Machine, chosen: Flavour) -> list[str]:
+    """Return the better flavours that the machine could run but this build has no lock for."""
+    better = FLAVOURS[: FLAVOURS.index(chosen)]
+    return [f.name for f in better if runs_on(f, machine) and not f.is_locked]
