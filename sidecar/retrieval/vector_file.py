@@ -1,4 +1,4 @@
-"""The vectors of one set: a file of rows, searched exactly.
+"""The vectors of one set: a file of rows, searched exactly, or with a sketch when there are very many.
 
 A row is a vector of 32-bit floats at ``slot * dimension``. Which block a slot belongs to is known to
 the database, and kept in memory here; a slot whose block is gone is written over. A row is written
@@ -11,17 +11,26 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from sidecar.kernel.logging import get_logger
+from sidecar.retrieval.vector_sketch import Sketch
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from sidecar.retrieval.embedding import Vectors
 
+log = get_logger(__name__)
+
 FLOAT_BYTES: Final = 4
 NO_BLOCK: Final = -1
 GROW_SLOTS: Final = 1024
 # Rows that are multiplied at once: a block of them stays in the processor's cache.
 ROWS_AT_ONCE: Final = 16_384
+# Numbers in all vectors together up to which exact search is fast enough: 150,000 vectors of 384.
+EXACT_FLOATS: Final = 57_600_000
+# A sketch of fewer rows than this part of the file is made anew.
+SKETCHED_PART: Final = 0.8
 
 
 class VectorFile:
@@ -50,6 +59,9 @@ class VectorFile:
         self._end = min(used, size)
         self._free = [slot for slot in range(self._end) if self._blocks[slot] == NO_BLOCK]
         self._matrix: Any = None
+        self._sketch: Sketch | None = None
+        self._sketching = threading.Lock()
+        self._since_sketch: list[int] = []
 
     def __len__(self) -> int:
         """Return how many vectors there are."""
@@ -88,6 +100,11 @@ class VectorFile:
             for block_no, slot in zip(blocks, slots, strict=True):
                 self._blocks[slot] = block_no
                 self._slot_of[block_no] = slot
+            if self._sketching.locked():
+                self._since_sketch += slots
+            elif self._sketch is not None:
+                self._since_sketch += slots
+                self._update_sketch(self._sketch)
 
     def forget(self, blocks: Iterable[int]) -> None:
         """Free the slots of blocks that are gone."""
@@ -111,18 +128,67 @@ class VectorFile:
             rows = self._rows()
             blocks = self._blocks[: len(rows)].copy()
         usable = blocks != NO_BLOCK
+        sketch = self._good_sketch(rows)
         if allowed is not None:
             wanted = np.fromiter(allowed, np.int64)
             usable &= np.isin(blocks, wanted)
         places = np.flatnonzero(usable)
         if not len(places):
             return []
+        if sketch is not None:
+            early = places[places < sketch.count]
+            late = places[places >= sketch.count]
+            places = np.concatenate([sketch.find(query, early, count), late])
         scores = self._scores(rows, query, places)
         count = min(count, len(places))
         best = np.argpartition(-scores, count - 1)[:count]
         # Equal similarities are in the order of the blocks.
         order = np.lexsort((blocks[places[best]], -scores[best]))
         return [(int(blocks[places[i]]), float(scores[i])) for i in best[order]]
+
+    def _good_sketch(self, rows: Any) -> Sketch | None:
+        """Return a sketch if there are so many rows that it is worth it; it is made meanwhile."""
+        if rows.size <= EXACT_FLOATS:
+            return None
+        if self._needs_sketch(len(rows)) and not self._sketching.locked():
+            threading.Thread(target=self.make_sketch, name="vector-sketch", daemon=True).start()
+        sketch = self._sketch
+        return sketch if sketch is not None and sketch.is_good else None
+
+    def _needs_sketch(self, rows: int) -> bool:
+        return self._sketch is None or self._sketch.count < SKETCHED_PART * rows
+
+    def make_sketch(self) -> None:
+        """Make the sketch that a very large file is searched with; takes seconds."""
+        with self._sketching:
+            with self._gate:
+                rows = self._rows()
+                usable = self._blocks[: len(rows)] != NO_BLOCK
+                if not self._needs_sketch(len(rows)):
+                    return
+                self._since_sketch.clear()
+            sketch = Sketch(rows, usable)
+            with self._gate:
+                self._update_sketch(sketch)
+                self._sketch = sketch
+        log.info(
+            "vectors.sketched",
+            extra={
+                "rows": sketch.count,
+                "candidates": sketch.candidates,
+                "recall": round(sketch.recall, 4),
+            },
+        )
+
+    def _update_sketch(self, sketch: Sketch) -> None:
+        """Tell a sketch of the rows that were written since it was begun."""
+        import numpy as np  # noqa: PLC0415 - heavy
+
+        slots = np.array(self._since_sketch, np.int64)
+        self._since_sketch.clear()
+        slots = slots[slots < sketch.count]
+        if len(slots):
+            sketch.update(slots, self._rows()[slots])
 
     def _scores(self, rows: Any, query: "Vectors", places: "NDArray[np.int64]") -> Any:
         import numpy as np  # noqa: PLC0415 - heavy

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from sidecar.kernel.database import Database
+from sidecar.kernel.logging import get_logger
 from sidecar.retrieval import vector_store
 from sidecar.retrieval.blocks import plain
 from sidecar.retrieval.embedding import Embedder, checked
@@ -15,6 +16,8 @@ from sidecar.retrieval.vector_store import PendingBlock, VectorSet
 # So many texts the model takes at once: a query waits for no more than these.
 EMBEDDED_AT_ONCE: Final = 16
 _SUFFIX: Final = ".f32"
+
+log = get_logger(__name__)
 
 
 class VectorSets:
@@ -99,7 +102,11 @@ class VectorSets:
 
 
 def _unlink(path: Path) -> None:
-    path.unlink(missing_ok=True)
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        # Windows keeps a file that a search still reads; the next start removes it.
+        log.info("vectors.file_in_use")
 
 
 def passage_of(block: PendingBlock) -> str:
