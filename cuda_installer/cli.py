@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import json
 import os
 import signal
 import sys
@@ -290,12 +289,3 @@ def _configure(job: _Job) -> int:
     else:
         job.say(job.texts("saved"))
     return 0
-
-
-def json_line(line: bytes) -> dict[str, Any] | None:
-    """Return the message of a line that ``--json`` wrote; None for anything else."""
-    try:
-        message = json.loads(line)
-    except ValueError:
-        return None
-    return message if isinstance(message, dict) and "event" in message else None

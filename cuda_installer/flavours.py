@@ -89,7 +89,7 @@ FLAVOURS: Final = (
         cuda=None,
         driver={"linux-x86_64": None, "windows-x86_64": None, "macos-aarch64": None},
         pythons=((3, 11),),
-        download_bytes=360 * MEGABYTE,
+        download_bytes=337 * MEGABYTE,
         disk_bytes=1300 * MEGABYTE,
         torch_index="https://download.pytorch.org/whl/cpu",
         # The general index has it linked against CUDA; its Python parts are all that is used.

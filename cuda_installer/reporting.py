@@ -78,3 +78,12 @@ class JsonLines:
 
     def close(self) -> None:
         """Nothing is left to tell."""
+
+
+def json_line(line: bytes) -> dict[str, Any] | None:
+    """Return the message of a line that ``--json`` wrote; None for anything else."""
+    try:
+        message = json.loads(line)
+    except ValueError:
+        return None
+    return message if isinstance(message, dict) and "event" in message else None

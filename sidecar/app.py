@@ -34,6 +34,9 @@ from sidecar.retrieval.indexer import SearchIndexer
 from sidecar.retrieval.local_embedder import LocalModelSource
 from sidecar.retrieval.service import RetrievalService
 from sidecar.retrieval.wiring import build_retrieval
+from sidecar.runtime import router as runtime_router
+from sidecar.runtime.inference import LocalInference
+from sidecar.runtime.service import RuntimeService
 from sidecar.system import router as system_router
 from sidecar.system.service import Check, SystemService
 from sidecar.tasks import router as tasks_router
@@ -81,6 +84,7 @@ class Services:
     vault: VaultService
     retrieval: RetrievalService
     tasks: TaskService
+    runtime: RuntimeService
     system: SystemService
 
     async def start(self) -> None:
@@ -96,11 +100,13 @@ class Services:
         await self.retrieval.start()
         await self.exports.start()
         await self.media.start()
+        await self.runtime.start()
 
     async def close(self) -> None:
         """End streams, work and children, and leave the database whole."""
         self.gate.stopping = True
         self.events.close()
+        await self.runtime.close()
         await self.exports.close()
         await self.media.close()
         await self.jobs.stop()
@@ -150,6 +156,9 @@ def build_services(settings: Settings) -> Services:
         database, events, jobs, workers, settings.paths, vault=vault, models=models
     )
 
+    inference = LocalInference(jobs, retrieval.check_model)
+    runtime = RuntimeService(database, events, settings.paths.runtime, inference.in_use)
+
     async def credentials_usable() -> None:
         await asyncio.to_thread(credentials.backend)
 
@@ -169,7 +178,7 @@ def build_services(settings: Settings) -> Services:
             "embedding": retrieval.check_model,
             "pdf_export": exports.check_pdf,
             "mcp_stdio": _unavailable("CAPABILITY_NOT_AVAILABLE"),
-            "cuda": _unavailable("CAPABILITY_NOT_AVAILABLE"),
+            "cuda": runtime.check_cuda,
         },
         health_checks={
             "vault": vault.check_usable,
@@ -177,7 +186,7 @@ def build_services(settings: Settings) -> Services:
             "jobs": jobs_usable,
             "credentials": credentials_usable,
             "models": media.transcriptions.check_usable,
-            "runtime": _unavailable("CAPABILITY_NOT_AVAILABLE"),
+            "runtime": runtime.check_usable,
         },
         ticket_paths={
             r"/api/exports/([^/]+)/file": exports.download,
@@ -198,6 +207,7 @@ def build_services(settings: Settings) -> Services:
         vault,
         retrieval,
         tasks,
+        runtime,
         system,
     )
 
@@ -222,6 +232,7 @@ def build_api(services: Services, request_stop: Callable[[], None]) -> FastAPI:
     api.include_router(vault_router.build_router(services.vault))
     api.include_router(retrieval_router.build_router(services.retrieval))
     api.include_router(tasks_router.build_router(services.tasks))
+    api.include_router(runtime_router.build_router(services.runtime))
 
     def openapi() -> dict[str, Any]:
         if api.openapi_schema is None:

@@ -1,4 +1,4 @@
-"""The command line: ``serve``, ``demo``, ``doctor``, ``openapi``, ``worker``, ``--version``."""
+"""The command line: ``serve``, ``demo``, ``doctor``, ``runtime``, ``openapi``, ``worker``, ``--version``."""
 
 import argparse
 import json
@@ -12,7 +12,7 @@ from sidecar.version import VERSION
 from sidecar.workers import WORKERS, run_worker
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="sidecar",
         description="The local engine of a notes app. A host starts it with `serve`.",
@@ -24,6 +24,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_demo(commands.add_parser("demo", help="turn a recording into a note and a document"))
     _add_doctor(commands.add_parser("doctor", help="say what is installed and usable"))
+    runtime = commands.add_parser("runtime", help="install, check or remove the torch runtime")
+    if "runtime" in words:
+        # Its options are the installer's, which no other command should have to load.
+        _add_runtime(runtime)
     openapi = commands.add_parser("openapi", help="print the OpenAPI document")
     openapi.set_defaults(run=_openapi)
     worker = commands.add_parser("worker", help="serve as a worker process; started by `serve`")
@@ -70,6 +74,13 @@ def _add_doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     _add_models_dir(parser)
     parser.set_defaults(run=_doctor)
+
+
+def _add_runtime(parser: argparse.ArgumentParser) -> None:
+    from cuda_installer import cli as installer  # noqa: PLC0415
+
+    installer.add_commands(parser)
+    parser.set_defaults(run=installer.run)
 
 
 def _serve(arguments: argparse.Namespace) -> NoReturn:
@@ -126,7 +137,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(encoding="utf-8", errors="replace")
-    parsed = _parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    parsed = _parser(words).parse_args(words)
     try:
         return int(parsed.run(parsed) or 0)
     except BrokenPipeError:

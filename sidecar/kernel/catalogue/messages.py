@@ -8,6 +8,7 @@ from sidecar.kernel.catalogue.demo_messages import DEMO
 from sidecar.kernel.catalogue.doctor_messages import DOCTOR
 from sidecar.kernel.catalogue.entries import Text
 from sidecar.kernel.catalogue.plot_messages import PLOTS
+from sidecar.kernel.catalogue.runtime_messages import RUNTIME
 
 PHASES: Final[dict[str, Text]] = {
     "phase.queued": Text("Waiting for its turn", "正在排队"),
@@ -279,4 +280,5 @@ MESSAGES: Final[dict[str, Text]] = {
     **CONTEXT,
     **SUGGESTIONS,
     **DOCTOR,
+    **RUNTIME,
 }

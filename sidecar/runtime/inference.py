@@ -1,0 +1,39 @@
+"""Whether a local model is at work, or about to be."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from sidecar.kernel.errors import ProjectError
+from sidecar.kernel.jobs import JobEngine
+from sidecar.kernel.paging import PageQuery
+
+TRANSCRIPTION: Final = "transcription"
+INDEX_REBUILD: Final = "index_rebuild"
+
+
+class LocalInference:
+    """Asks the jobs engine; a rebuild of the index counts if there is a model to embed with."""
+
+    def __init__(self, jobs: JobEngine, check_embedding: Callable[[], Awaitable[None]]) -> None:
+        self._jobs = jobs
+        self._check_embedding = check_embedding
+
+    async def in_use(self) -> bool:
+        """Whether an inference runs or is queued."""
+        if await self._any_unfinished(TRANSCRIPTION):
+            return True
+        return await self._any_unfinished(INDEX_REBUILD) and await self._can_embed()
+
+    async def _any_unfinished(self, kind: str) -> bool:
+        for status in ("running", "queued"):
+            _, total = await self._jobs.list(kind, PageQuery(limit=1), status=status)
+            if total:
+                return True
+        return False
+
+    async def _can_embed(self) -> bool:
+        try:
+            await self._check_embedding()
+        except ProjectError:
+            return False
+        return True
