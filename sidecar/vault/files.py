@@ -193,7 +193,14 @@ class VaultFiles:
         if name in names:
             return name
         wanted = compare_key(name)
-        return next((other for other in names if compare_key(other) == wanted), None)
+        for other in names:
+            if compare_key(other) == wanted:
+                return other
+        if os.path.lexists(self.absolute(join_path(folder, name))):
+            # The file system doesn't discern names as we do: it knows this one by another spelling.
+            wanted = collision_key(name)
+            return next((other for other in names if collision_key(other) == wanted), None)
+        return None
 
     def _taken(self, folder: str, but: str | None = None) -> set[str]:
         names = os.listdir(self.absolute(folder))  # noqa: PTH208 - only names are wanted

@@ -331,9 +331,12 @@ def _inline_tags(lines: Sequence[str]) -> Iterator[str]:
     text = "\n".join(lines)
     if "#" not in text:
         return
-    if "`" in text:
-        text = _INLINE_CODE.sub(" ", text)
-    for match in _TAG.finditer(text):
-        tag = match["tag"].strip("/")
-        if tag and not tag.isdigit():
-            yield tag
+    # Inline code ends with its paragraph at the latest.
+    for paragraph in text.split("\n\n"):
+        if "#" not in paragraph:
+            continue
+        shown = _INLINE_CODE.sub(" ", paragraph) if "`" in paragraph else paragraph
+        for match in _TAG.finditer(shown):
+            tag = match["tag"].strip("/")
+            if tag and not tag.isdigit():
+                yield tag
