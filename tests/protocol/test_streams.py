@@ -17,7 +17,7 @@ from tests.protocol.frames import Frame, open_stream, replay
 from tests.protocol.jobs import Jobs
 from tests.protocol.live import Hold, LiveApp, error_of
 from tests.protocol.operations import BY_NAME, KINDS, STREAMS, Operation
-from tests.protocol.specimens import SHOWN_JOBS
+from tests.protocol.specimens import OTHER_STREAMS, SHOWN_JOBS
 from tests.protocol.test_specimens import UTC, check_times
 
 every_stream = pytest.mark.parametrize("operation", STREAMS, ids=str)
@@ -48,6 +48,7 @@ def hold(app: LiveApp, jobs: Jobs) -> Iterator[Hold]:
 
 def test_every_stream_belongs_to_jobs_that_are_tried() -> None:
     paths = {f"{SHOWN_JOBS[kind].collection}/{{job_id}}/events" for kind in STREAMING}
+    paths |= OTHER_STREAMS
     assert {operation.path for operation in STREAMS} == paths
     assert {o.path for o in BY_NAME.values() if o.path.endswith("/events")} == paths
 
@@ -163,7 +164,7 @@ def test_cursors_that_cannot_be(answers: Answers, operation: Operation) -> None:
 
 
 @pytest.mark.proves("protocol.sse.not-found")
-@every_stream
+@pytest.mark.parametrize("operation", [o for o in STREAMS if o.parameters("path")], ids=str)
 def test_stream_of_an_unknown_resource(answers: Answers, operation: Operation) -> None:
     for query in ({}, {"after_sequence": "1"}):
         answer = answers.client(operation).get(operation.address(), params=query)
