@@ -14,6 +14,7 @@ from ziafont.glyph import SimpleGlyph
 from ziafont.svgpath import Cubic, Lineto, Moveto, Point, Quad
 from ziamath.config import config
 from ziamath.mathfont import MathFont
+from ziamath.nodes.mrow import Mrow
 from ziamath.tex import tex2mml
 from ziamath.zmath import Math, fontname, loadedfonts
 
@@ -21,6 +22,23 @@ __all__ = ["Math", "font_with_fallback", "tex2mml"]
 
 # Outlines where they are used, not symbols that are referred to.
 config.svg2 = False
+
+_measure = Mrow._get_height_nostretch  # noqa: SLF001 - mended, see below
+
+
+def _measure_once(row: Mrow, line: list[Any], **how: Any) -> tuple[float, float]:
+    """Return the height of a row without what stretches.
+
+    The library measures a row by laying it out, and measures every row within it again while it does
+    so: time doubles with each level. Within a measurement nothing stretches, so none is needed.
+    """
+    if how.get("nostretch"):
+        return 0.0, 0.0
+    measured: tuple[float, float] = _measure(row, line, **how)
+    return measured
+
+
+Mrow._get_height_nostretch = _measure_once  # type: ignore[assignment, method-assign]  # noqa: SLF001
 
 
 class _ForeignGlyph(SimpleGlyph):

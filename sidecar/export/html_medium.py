@@ -21,6 +21,10 @@ class Medium:
         """Return the address under which a picture is found."""
         return f"data:{mime_type};base64,{base64.b64encode(content).decode('ascii')}"
 
+    def list_start(self, start: int) -> str:
+        """Return the attribute of a list whose first number is *start*."""
+        return f' start="{start}"'
+
     def checkbox(self, label: str, checked: bool) -> str:
         """Return the box before a task; *label* is escaped."""
         state = " checked" if checked else ""

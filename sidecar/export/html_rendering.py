@@ -127,7 +127,7 @@ class HtmlRendering:
             yield from self._within("ol", node, "\n</section>\n")
             return
         start = node.attributes.get("start", 1)
-        attributes = f' start="{start}"' if start != 1 else ""
+        attributes = self._medium.list_start(start) if start != 1 else ""
         tag = "ol" if node.attributes["ordered"] else "ul"
         yield from self._within(tag, node, "\n", attributes)
 

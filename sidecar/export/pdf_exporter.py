@@ -49,6 +49,10 @@ class PageMedium(Medium):
             self.pictures[name] = (mime_type, content)
         return name
 
+    def list_start(self, start: int) -> str:
+        """Return the attribute of a list whose first number is *start*."""
+        return f' style="counter-reset: list-item {start - 1}"'
+
     def checkbox(self, label: str, checked: bool) -> str:  # noqa: ARG002 - a page has no controls
         """Return a box that is drawn."""
         return f'<span class="box">{"☑" if checked else "☐"}</span>'
