@@ -20,6 +20,8 @@ POLL_SECONDS: Final = 1.0
 # Events get lost: on network drives, in sync folders, in an overflow. Looking through everything
 # finds those changes too, and takes a small part of the time however large the vault is.
 FULL_LOOK_SECONDS: Final = 60.0
+# What is written into a new folder before the system watches it makes no event.
+SECOND_LOOK_SECONDS: Final = 1.0
 RETRY_SECONDS: Final = 0.5
 RETRIES: Final = 4
 
@@ -39,6 +41,7 @@ class VaultSession:
         self.scanned_at: Callable[[], None] | None = None
         self._paths: set[str] = set()
         self._look_through = True
+        self._look_twice = False
         self._wake = asyncio.Event()
         self._watcher: VaultWatcher | None = None
         self._task: asyncio.Task[None] | None = None
@@ -70,6 +73,7 @@ class VaultSession:
         """Have files looked at soon: some, or with None all of them."""
         if paths is None:
             self._look_through = True
+            self._look_twice = True
         else:
             self._paths |= paths
         self._wake.set()
@@ -83,6 +87,8 @@ class VaultSession:
             return RETRY_SECONDS
         if not self.available:
             return POLL_SECONDS
+        if self._look_twice:
+            return max(SECOND_LOOK_SECONDS, 5 * self.reconciler.walk_seconds)
         if self.watching == "events":
             return max(FULL_LOOK_SECONDS, 200 * self.reconciler.walk_seconds)
         return max(POLL_SECONDS, 10 * self.reconciler.walk_seconds)
@@ -110,6 +116,7 @@ class VaultSession:
             except TimeoutError:
                 if not self._attempts:
                     self._look_through = True
+                    self._look_twice = False
 
     async def _look(self) -> None:
         self._wake.clear()
