@@ -5,7 +5,8 @@ forced line break a ``text`` with ``break``, struck text an ``emphasis`` with ``
 ``strikethrough``, a rule a ``paragraph`` with ``rule``. The cells of a ``table`` are its children in
 reading order, each a ``paragraph`` with ``row``, ``column``, ``header`` and ``align``. Footnotes are
 a ``list`` with ``footnotes`` at the end of the document, and their references ``link`` nodes with
-``footnote``. ``line`` is the line of the source in which the block of a node begins.
+``footnote``. A ``blockquote`` with ``callout`` is a box
+of that kind, with its title as the first paragraph. ``line`` is the line of the source in which the block of a node begins.
 """
 
 from collections.abc import Iterator

@@ -54,7 +54,7 @@ class HtmlRendering:
             "list_item": self._list_item,
             "table": self._table,
             "image": self._image,
-            "blockquote": lambda node: self._within("blockquote", node, "\n"),
+            "blockquote": self._blockquote,
             "code_block": self._code_block,
             "math_inline": self._formula,
             "math_block": self._formula,
@@ -120,6 +120,11 @@ class HtmlRendering:
             yield from self._children(node)
         else:
             yield from self._within("p", node, "\n")
+
+    def _blockquote(self, node: Node) -> Iterator[str]:
+        kind = node.attributes.get("callout")
+        attributes = f' class="callout {escaped(str(kind))}"' if kind else ""
+        return self._within("blockquote", node, "\n", attributes)
 
     def _list(self, node: Node) -> Iterator[str]:
         if node.attributes.get("footnotes"):

@@ -57,6 +57,8 @@ img {{ max-width: 100%; height: auto; }}
 hr {{ border: 0; border-top: 1px solid var(--border); margin: 2em 0; }}
 blockquote {{ padding: .1em 1em; border-left: .25em solid var(--border); color: var(--muted); }}
 blockquote > :last-child {{ margin-bottom: 0; }}
+.callout {{ color: var(--text); background: var(--surface); border-left-color: var(--accent); border-radius: .25em;
+  padding: .7em 1em; }} .callout > :first-child {{ color: var(--accent); margin-bottom: .4em; }}
 code {{ font-family: {monospace}; font-size: .9em; color: var(--code); }}
 :not(pre) > code {{ background: var(--surface); border-radius: .25em; padding: .1em .3em; }}
 pre {{ background: var(--surface); border: 1px solid var(--border); border-radius: .4em; padding: .8em 1em;

@@ -3,11 +3,13 @@
 import re
 from collections.abc import Callable
 from typing import Any, Final
+from urllib.parse import quote
 
 from markdown_it.token import Token
 
 from sidecar.export.cancellation import StopSignal
 from sidecar.export.document import Document, Node, NodeType
+from sidecar.export.html_text import anchor_of
 from sidecar.export.markdown_parser import TOO_DEEP, TOO_TANGLED, make_parser
 from sidecar.kernel.catalogue import Localised
 
@@ -16,6 +18,8 @@ MAX_DEPTH: Final = 150
 FUNCTION_PLOT_FENCES: Final = ("function-plot", "plot")
 _TASK: Final = re.compile(r"\[([ xX])\](?=\s|$)\s?")
 _LINE_BREAK: Final = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_CALLOUT: Final = re.compile(r"\[!([A-Za-z][A-Za-z0-9_-]{0,40})\][+-]?[ \t]*")
+_PICTURE_NAME: Final = re.compile(r"\.(png|jpe?g|webp|gif|svg|bmp|avif)$", re.IGNORECASE)
 _COMMENT_ONLY: Final = re.compile(r"\s*(<!--.*?-->\s*)+", re.DOTALL)
 
 _CONTAINERS: Final[dict[str, NodeType]] = {
@@ -97,6 +101,7 @@ class _TreeBuilder:
             "fence": self._fence,
             "code_block": lambda token: self._leaf("code_block", token.content, language=None),
             "hr": lambda _: self._leaf("paragraph", None, rule=True),
+            "wiki_link": self._wiki_link,
             "footnote_ref": self._footnote_reference,
             "footnote_anchor": self._footnote_anchor,
         }
@@ -159,6 +164,28 @@ class _TreeBuilder:
             return
         if node.type == "list_item" and "footnote" not in node.attributes:
             _read_task(node)
+        elif node.type == "blockquote":
+            self._read_callout(node)
+
+    def _read_callout(self, block: Node) -> None:
+        """Turn ``[!note] Title`` at the beginning of a quote into its attribute and a bold title."""
+        paragraph = block.children[0] if block.children else None
+        if paragraph is None or paragraph.type != "paragraph" or not paragraph.children:
+            return
+        first = paragraph.children[0]
+        match = _CALLOUT.match(first.text or "") if first.type == "text" else None
+        if match is None or first.attributes.keys() != {"line"}:
+            return
+        block.attributes["callout"] = match[1].lower()
+        first.text = (first.text or "")[match.end() :]
+        title, rest = _split_line(paragraph.children)
+        if not any(node.plain_text().strip() for node in title):
+            title = [self._node("text")]
+            title[0].text = match[1].capitalize()
+        heading, strong = self._node("paragraph", tight=False), self._node("strong")
+        strong.children, heading.children = title, [strong]
+        paragraph.children = rest
+        block.children[:1] = [heading, paragraph] if rest else [heading]
 
     # -- leaves --------------------------------------------------------------------------------
 
@@ -196,6 +223,19 @@ class _TreeBuilder:
         alternative = "".join(_words(token.children or []))
         source, title = str(token.attrs.get("src", "")), token.attrs.get("title")
         self._append(self._node("image", src=source, alt=alternative, title=title))
+
+    def _wiki_link(self, token: Token) -> None:
+        target, words = token.meta["target"], token.content
+        if token.meta["embedded"] and _PICTURE_NAME.search(target):
+            # `|300` is how wide it is to be shown, no description.
+            alternative = "" if words.isdigit() else words
+            self._append(self._node("image", src=quote(target), alt=alternative, title=None))
+            return
+        note, _, heading = target.partition("#")
+        address = f"#{anchor_of(heading)}" if heading and not note else f"{quote(note)}.md"
+        self._open.append(self._append(self._node("link", href=address, title=None)))
+        self._text(words.lstrip("#"))
+        self._open.pop()
 
     def _html_inline(self, token: Token) -> None:
         if _LINE_BREAK.fullmatch(token.content):
@@ -242,6 +282,20 @@ def _words(tokens: list[Token]) -> list[str]:
         else:
             found.append(token.content)
     return found
+
+
+def _split_line(nodes: list[Node]) -> tuple[list[Node], list[Node]]:
+    """Return what of a paragraph's children stands before its first line break, and what after it."""
+    for index, node in enumerate(nodes):
+        if node.type == "text" and "\n" in (node.text or ""):
+            before, _, after = (node.text or "").partition("\n")
+            rest = nodes[index + 1 :]
+            if after:
+                rest = [Node(f"{node.node_id}_b", "text", dict(node.attributes), [], after), *rest]
+            node.text = before
+            node.attributes.pop("break", None)
+            return [*nodes[:index], *([node] if before else [])], rest
+    return nodes, []
 
 
 def _read_task(item: Node) -> None:

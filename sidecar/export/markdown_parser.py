@@ -5,6 +5,7 @@ as source instead of being dropped. And a paragraph whose brackets would take qu
 as plain text once its steps are used up.
 """
 
+import re
 from typing import Any, Final
 
 from markdown_it import MarkdownIt
@@ -27,6 +28,11 @@ STEPS_AT_LEAST: Final = 20_000
 # Keys of the parser's environment: the lines of blocks that were kept as source.
 TOO_DEEP: Final = "too_deep"
 TOO_TANGLED: Final = "too_tangled"
+
+
+_WIKI_LINK: Final = re.compile(
+    r"(?P<embedded>!?)\[\[(?P<target>[^\[\]|\n]{1,500})(?:\|(?P<words>[^\[\]\n]{1,500}))?\]\]"
+)
 
 
 class _TooTangled(Exception):
@@ -89,20 +95,40 @@ def _inline_rule(inline: _BoundedInline, stop: StopSignal) -> Any:
     return parse_paragraphs
 
 
+def _wiki_link(state: StateInline, silent: bool) -> bool:
+    """Read ``[[target|words]]`` and ``![[target]]``."""
+    match = _WIKI_LINK.match(state.src, state.pos)
+    if match is None:
+        return False
+    if not silent:
+        token = state.push("wiki_link", "", 0)
+        token.content = (match["words"] or match["target"]).strip()
+        token.meta = {"target": match["target"].strip(), "embedded": bool(match["embedded"])}
+    state.pos = match.end()
+    return True
+
+
 def _any_address(url: str) -> bool:  # noqa: ARG001 - called with a name
     return True
 
 
 def make_parser(stop: StopSignal) -> MarkdownIt:
-    """Return a parser for CommonMark with tables, strikethrough, footnotes, formulas and front matter.
+    """Return a parser of the dialect.
+
+    CommonMark, tables, strikethrough, footnotes, formulas, front matter, links between notes, and
+    addresses that are links by themselves.
 
     Any address is let through as a link or picture; exporters decide what they keep of it.
     """
     parser = MarkdownIt("commonmark")
     inline = _BoundedInline(stop)
     parser.inline, parser.block = inline, _BoundedBlock(stop)
-    parser.configure("commonmark", {"maxNesting": MAX_NESTING * 2})
-    parser.enable(["table", "strikethrough"])
+    parser.configure("commonmark", {"maxNesting": MAX_NESTING * 2, "linkify": True})
+    parser.enable(["table", "strikethrough", "linkify"])
+    if parser.linkify is not None:
+        # `example.com` may as well be a file; `https://example.com` and `me@example.com` are meant.
+        parser.linkify.set({"fuzzy_link": False, "fuzzy_ip": False})
+    inline.ruler.before("link", "wiki_link", _wiki_link)
     parser.use(dollarmath_plugin, allow_space=False, allow_digits=False, double_inline=True)
     parser.use(footnote_plugin)
     parser.use(front_matter_plugin)

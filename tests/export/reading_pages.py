@@ -122,8 +122,16 @@ class Word:
     @property
     def text(self) -> str:
         """The words of the body, a line for each paragraph."""
+        return self.text_of("word/document.xml")
+
+    @property
+    def notes(self) -> str:
+        """The words of the footnotes."""
+        return self.text_of("word/footnotes.xml") if "word/footnotes.xml" in self.names else ""
+
+    def text_of(self, name: str) -> str:
         lines = []
-        for paragraph in self.body.iter(f"{WORD}p"):
+        for paragraph in self.part(name).iter(f"{WORD}p"):
             parts = [
                 {f"{WORD}t": e.text or "", f"{WORD}br": "\n", f"{WORD}tab": "\t"}.get(e.tag, "")
                 for e in paragraph.iter()
