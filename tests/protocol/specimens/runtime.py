@@ -3,6 +3,7 @@
 import sys
 
 from cuda_installer.settings import RuntimeSettings
+from sidecar.runtime.installations import RESOURCE
 from tests.protocol.live import LiveApp
 from tests.protocol.specimens.request import Request, Specimen
 
@@ -15,15 +16,16 @@ def _own_interpreter(app: LiveApp) -> Request:
     return Request()
 
 
-async def _tell_of_an_installation(app: LiveApp) -> None:
+async def _tell_of_an_installation(app: LiveApp) -> str:
     installations = app.services.runtime.installations
     await installations.begin()
     await installations.stage("preparing")
     await installations.complete()
+    return RESOURCE
 
 
 def _installation_over(app: LiveApp) -> Request:
-    app.once("installation", lambda _: app.call(_tell_of_an_installation(app)) or True)
+    app.once("installation", lambda _: app.call(_tell_of_an_installation(app)))
     return Request()
 
 
