@@ -24,7 +24,8 @@ from sidecar.kernel.openapi import openapi_document
 from sidecar.kernel.security import SecurityGate, SecurityMiddleware
 from sidecar.kernel.settings import Settings, resolve_settings
 from sidecar.kernel.workers import WorkerPool
-from sidecar.local_models.service import LocalModels
+from sidecar.local_models import router as local_models_router
+from sidecar.local_models.service import LocalModels, LocalModelService, ModelLibrary
 from sidecar.media import router as media_router
 from sidecar.media.service import SIZE_LIMIT, MediaService
 from sidecar.plots import router as plots_router
@@ -85,6 +86,7 @@ class Services:
     retrieval: RetrievalService
     tasks: TaskService
     runtime: RuntimeService
+    local_models: LocalModelService
     system: SystemService
 
     async def start(self) -> None:
@@ -96,6 +98,7 @@ class Services:
     async def start_background(self) -> None:
         """Take up the work of an earlier run, once requests are answered."""
         await self.vault.start()
+        await asyncio.to_thread(self.local_models.prepare)
         await self.jobs.start()
         await self.retrieval.start()
         await self.exports.start()
@@ -110,6 +113,7 @@ class Services:
         await self.exports.close()
         await self.media.close()
         await self.jobs.stop()
+        await self.local_models.close()
         await self.retrieval.close()
         await self.vault.close()
         await self.workers.close()
@@ -137,7 +141,8 @@ def build_services(settings: Settings) -> Services:
     indexer = SearchIndexer()
     vault = VaultService(database, indexer)
     models_dirs = (settings.paths.models, *settings.extra_models)
-    embedders = LocalModelSource(models_dirs, workers)
+    models = LocalModels(models_dirs)
+    embedders = LocalModelSource(models_dirs, workers, models.files.is_unchanged)
     vectors_dir = settings.paths.root / "vectors"
     retrieval = build_retrieval(database, jobs, vault, indexer, embedders, vectors_dir)
     tasks = TaskService(database, vault)
@@ -151,13 +156,16 @@ def build_services(settings: Settings) -> Services:
             folder / "fonts" for folder in (settings.paths.models, *settings.extra_models)
         ],
     )
-    models = LocalModels((settings.paths.models, *settings.extra_models))
     media = MediaService(
         database, events, jobs, workers, settings.paths, vault=vault, models=models
     )
 
     inference = LocalInference(jobs, retrieval.check_model)
     runtime = RuntimeService(database, events, settings.paths.runtime, inference.in_use)
+
+    async def embedding_models_in_use() -> set[Path]:
+        folder = await embedders.embedding_folder() if await inference.index_in_work() else None
+        return embedders.folders_at_work() | ({folder} if folder else set())
 
     async def credentials_usable() -> None:
         await asyncio.to_thread(credentials.backend)
@@ -193,6 +201,15 @@ def build_services(settings: Settings) -> Services:
             r"/api/media/attachments/([^/]+)/content": media.attachments.file,
         },
     )
+    local_models = LocalModelService(
+        database,
+        events,
+        jobs,
+        credentials,
+        system.packages,
+        ModelLibrary(settings.paths.models, models),
+        used=(media.transcriptions.models_in_use, embedding_models_in_use),
+    )
     return Services(
         settings,
         gate,
@@ -208,6 +225,7 @@ def build_services(settings: Settings) -> Services:
         retrieval,
         tasks,
         runtime,
+        local_models,
         system,
     )
 
@@ -233,6 +251,7 @@ def build_api(services: Services, request_stop: Callable[[], None]) -> FastAPI:
     api.include_router(retrieval_router.build_router(services.retrieval))
     api.include_router(tasks_router.build_router(services.tasks))
     api.include_router(runtime_router.build_router(services.runtime))
+    api.include_router(local_models_router.build_router(services.local_models))
 
     def openapi() -> dict[str, Any]:
         if api.openapi_schema is None:

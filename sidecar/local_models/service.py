@@ -1,109 +1,374 @@
-"""Which models are installed, and whether they are whole."""
+"""Local models: listed, downloaded, imported, removed. What other parts of the program call."""
 
 import asyncio
-import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Protocol
 
-from sidecar.kernel.logging import get_logger
-from sidecar.local_models.ctranslate2_file import NotWholeError, check_model_file
+from sidecar.kernel import job_store
+from sidecar.kernel.credentials import CredentialStore
+from sidecar.kernel.database import Database, Readable, Transaction
+from sidecar.kernel.errors import ErrorBody, ProjectError
+from sidecar.kernel.events import EventLog, last_sequence
+from sidecar.kernel.job_store import Job
+from sidecar.kernel.jobs import JobContext, JobEngine, JobKind, JobOutcome
+from sidecar.kernel.outbound_http import READ_SECONDS, OutboundHttp
+from sidecar.kernel.paging import PageQuery, page_of
+from sidecar.kernel.setting_store import get_setting
+from sidecar.local_models import store
+from sidecar.local_models.attempts import Attempt, AttemptLog, ModelUse
+from sidecar.local_models.catalogue import CatalogueModel
+from sidecar.local_models.downloading import FreeSpace, ModelDownload, TransferProgress, free_space
+from sidecar.local_models.fetching import RETRY_SECONDS
+from sidecar.local_models.finder import LocalModels, SpeechModel
+from sidecar.local_models.importing import ImportCancelled, ModelImport
+from sidecar.local_models.library import DOWNLOAD, IMPORT, Known, ModelLibrary
+from sidecar.local_models.schemas import (
+    DiagnosticsResponse,
+    LocalModel,
+    LocalModelListResponse,
+    ModelStatus,
+    ModelTransfer,
+)
 
-log = get_logger(__name__)
+__all__ = [
+    "Attempt",
+    "AttemptLog",
+    "LocalModelService",
+    "LocalModels",
+    "ModelLibrary",
+    "ModelUse",
+    "SpeechModel",
+    "TransferOptions",
+]
 
-MODEL_FILE: Final = "model.bin"
-SPEECH_ARCHITECTURE: Final = "WhisperSpec"
-_VOCABULARIES: Final = ("vocabulary.json", "vocabulary.txt")
+DOWNLOAD_KIND: Final = "model_download"
+IMPORT_KIND: Final = "model_import"
+PARALLEL_DOWNLOADS: Final = 2
+PROXY_SETTING: Final = "outbound.proxy"
+TOKEN_CREDENTIAL: Final = "provider.huggingface"  # noqa: S105 - the name of a credential, not one
+_POLL_SECONDS: Final = 0.2
+
+UsedFolders = Callable[[], Awaitable[Iterable[Path]]]
+"""Returns the model folders that somebody uses right now, or waits to use."""
+
+
+class Packages(Protocol):
+    """What the host registered."""
+
+    def resolve(self, package_id: str) -> Path:
+        """Return the path behind a handle, or raise ``RESOURCE_NOT_FOUND``."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
-class SpeechModel:
-    """A folder with a faster-whisper model. ``size`` is that of its weights, in bytes."""
+class TransferOptions:
+    """How patient transfers are, and who tells them how much room there is."""
 
-    name: str
-    path: Path
-    size: int
-    damaged: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Checked:
-    """What a check of a weights file found, good until the file changes."""
-
-    stamp: tuple[int, int]
-    damaged: bool
+    free: FreeSpace = free_space
+    read_seconds: float = READ_SECONDS
+    retry_seconds: float = RETRY_SECONDS
 
 
-class LocalModels:
-    """Looks for models in the managed folder and in further ones, first come first."""
+DEFAULT_OPTIONS: Final = TransferOptions()
 
-    def __init__(self, folders: Sequence[Path]) -> None:
-        self._folders = tuple(folders)
-        self._checked: dict[Path, _Checked] = {}
 
-    def speech_models(self) -> list[SpeechModel]:
-        """Return the speech models, largest first. Reads the disk: call it off the event loop.
+class LocalModelService:
+    """The models of the catalogue and of this computer."""
 
-        A folder of the list may hold models, or be one itself. Of two models with one name the
-        first wins, unless it is damaged and the other is not.
-        """
-        found: dict[str, SpeechModel] = {}
-        for folder in self._folders:
-            for candidate in _candidates(folder):
-                model = self._speech_model(candidate)
-                if model is not None and (model.name not in found or found[model.name].damaged):
-                    found[model.name] = model
-        return sorted(found.values(), key=lambda model: -model.size)
-
-    def find_speech_model(self, name: str | None = None) -> SpeechModel | None:
-        """Return the model called *name*; without a name, the best one that is whole.
-
-        The result is damaged only if there is no other. Reads the disk.
-        """
-        models = [model for model in self.speech_models() if name is None or model.name == name]
-        whole = [model for model in models if not model.damaged]
-        return next(iter(whole or models), None)
-
-    async def speech_model(self, name: str | None = None) -> SpeechModel | None:
-        """Return what :meth:`find_speech_model` finds, without blocking the event loop."""
-        return await asyncio.to_thread(self.find_speech_model, name)
-
-    def _speech_model(self, folder: Path) -> SpeechModel | None:
-        weights = folder / MODEL_FILE
-        try:
-            if not weights.is_file() or not (folder / "config.json").is_file():
-                return None
-            status = weights.stat()
-            stamp = (status.st_size, status.st_mtime_ns)
-            checked = self._checked.get(weights)
-            if checked is None or checked.stamp != stamp:
-                checked = _Checked(stamp, not _is_whole(folder))
-                self._checked[weights] = checked
-        except OSError as error:
-            log.warning(
-                "models.unreadable_folder", extra={"model": folder.name, "reason": str(error)}
+    def __init__(
+        self,
+        database: Database,
+        events: EventLog,
+        jobs: JobEngine,
+        credentials: CredentialStore,
+        packages: Packages,
+        library: ModelLibrary,
+        *,
+        used: Iterable[UsedFolders] = (),
+        options: TransferOptions = DEFAULT_OPTIONS,
+    ) -> None:
+        self.events = events
+        self.attempts = AttemptLog(database)
+        self.library = library
+        self.options = options
+        self._database = database
+        self._jobs = jobs
+        self._credentials = credentials
+        self._packages = packages
+        self._used = tuple(used)
+        self._tidying: asyncio.Task[None] | None = None
+        common: dict[str, Any] = {
+            "id_prefix": "transfer",
+            "cancelled_code": "MODEL_DOWNLOAD_CANCELLED",
+            "resource_of": _model_of,
+        }
+        jobs.register(
+            JobKind(
+                DOWNLOAD_KIND,
+                run=self._download,
+                failure_code="MODEL_DOWNLOAD_FAILED",
+                interrupted_code="MODEL_DOWNLOAD_FAILED",
+                concurrency=PARALLEL_DOWNLOADS,
+                **common,
             )
-            return None
-        return SpeechModel(folder.name, folder, status.st_size, checked.damaged)
+        )
+        jobs.register(
+            JobKind(IMPORT_KIND, run=self._import, failure_code="INTERNAL_ERROR", **common)
+        )
+
+    def prepare(self) -> None:
+        """Delete what cut-off work of an earlier run left; before jobs are started. Blocking."""
+        self.library.tidy(at_start=True)
+
+    async def close(self) -> None:
+        """Wait for what is being deleted."""
+        if self._tidying is not None:
+            await asyncio.wait([self._tidying], timeout=2)
+
+    # -- reading -------------------------------------------------------------------------------
+
+    async def page(self, query: PageQuery) -> LocalModelListResponse:
+        """Return a page of the models. Loads and fetches nothing."""
+        known = await asyncio.to_thread(self.library.all)
+        page = known[query.offset : query.offset + query.limit]
+        return LocalModelListResponse(
+            items=await self._shown(page), page=page_of(len(known), query)
+        )
+
+    async def get(self, model_id: str) -> LocalModel:
+        """Return a model, or raise ``MODEL_NOT_FOUND``."""
+        return (await self._shown([await self._known(model_id)]))[0]
+
+    async def beginning(self, model_id: str) -> int:
+        """Return the sequence before the events of the newest transfer, or raise ``MODEL_NOT_FOUND``."""
+        await self._known(model_id)
+        transfer = await self._database.read(lambda conn: store.get_transfer(conn, model_id))
+        return transfer.beginning if transfer else 0
+
+    async def diagnostics(self) -> DiagnosticsResponse:
+        """Return the newest attempts to use local models."""
+        return await self.attempts.page()
+
+    async def is_usable(self, folder: Path) -> bool:
+        """Whether nothing in a model's folder has changed since it was installed."""
+        return await asyncio.to_thread(self.library.is_usable, folder)
+
+    async def _known(self, model_id: str) -> Known:
+        known = await asyncio.to_thread(self.library.get, model_id)
+        if known is None:
+            raise ProjectError("MODEL_NOT_FOUND")
+        return known
+
+    async def _shown(self, models: Iterable[Known]) -> list[LocalModel]:
+        transfers = await self._database.read(_newest_transfers)
+        used = await self._folders_in_use()
+        return [_local_model(known, transfers.get(known.model_id), used) for known in models]
+
+    async def _folders_in_use(self) -> set[Path]:
+        return {folder for find in self._used for folder in await find()}
+
+    # -- asking for transfers ------------------------------------------------------------------
+
+    async def download(self, model_id: str) -> LocalModel:
+        """Queue a download, join the one that runs, or do nothing for a model that is whole.
+
+        Raises ``MODEL_NOT_FOUND``, or ``MODEL_IN_USE`` while the model is being imported.
+        """
+        known = await self._known(model_id)
+        if known.folder is None or known.damaged:
+            await self._database.write(lambda tx: self._create(tx, DOWNLOAD_KIND, model_id, {}))
+        return await self.get(model_id)
+
+    async def import_package(self, model_id: str, package_id: str) -> LocalModel:
+        """Queue an import of a folder or archive that the host registered.
+
+        Raises ``MODEL_NOT_FOUND``, ``RESOURCE_NOT_FOUND`` for the handle, or ``MODEL_IN_USE`` while
+        the model is used or another transfer runs.
+        """
+        known = await self._known(model_id)
+        source = self._packages.resolve(package_id)
+        if known.entry is None:
+            raise ProjectError("MODEL_NOT_FOUND")
+        await self._refuse_use(known)
+        request = {"path": str(source)}
+        await self._database.write(lambda tx: self._create(tx, IMPORT_KIND, model_id, request))
+        return await self.get(model_id)
+
+    def _create(self, tx: Transaction, kind: str, model_id: str, request: dict[str, str]) -> None:
+        active = _active_job(tx, model_id)
+        if active is not None:
+            if active.kind == kind == DOWNLOAD_KIND:
+                return
+            raise ProjectError("MODEL_IN_USE")
+        beginning = last_sequence(tx, model_id)
+        job = self._jobs.create(tx, kind, {"model_id": model_id, **request}, facet=model_id)
+        store.put_transfer(tx, store.Transfer(model_id, job.job_id, kind, beginning))
+
+    async def cancel(self, model_id: str) -> None:
+        """Ask for the end of the model's transfer.
+
+        Raises ``MODEL_NOT_FOUND`` or ``DOWNLOAD_NOT_ACTIVE``.
+        """
+        await self._known(model_id)
+        active = await self._database.read(lambda conn: _active_job(conn, model_id))
+        if active is None:
+            raise ProjectError("DOWNLOAD_NOT_ACTIVE")
+        try:
+            await self._jobs.cancel(active.kind, active.job_id)
+        except ProjectError as error:
+            if error.code != "JOB_ALREADY_FINISHED":
+                raise
+            raise ProjectError("DOWNLOAD_NOT_ACTIVE") from error
+
+    async def delete(self, model_id: str) -> None:
+        """Remove a model from the managed folder.
+
+        Raises ``MODEL_NOT_FOUND``, ``MODEL_IN_USE`` or ``LOCAL_MODEL_NOT_INSTALLED``; the last also
+        for a model that lies in another folder, which isn't ours to remove.
+        """
+        known = await self._known(model_id)
+        active = await self._database.read(lambda conn: _active_job(conn, model_id))
+        if active is not None:
+            raise ProjectError("MODEL_IN_USE")
+        await self._refuse_use(known)
+        removed = known.removable and await asyncio.to_thread(self.library.remove, model_id)
+        if not removed:
+            raise ProjectError("LOCAL_MODEL_NOT_INSTALLED")
+
+    async def _refuse_use(self, known: Known) -> None:
+        if known.folder is not None and known.folder in await self._folders_in_use():
+            raise ProjectError("MODEL_IN_USE")
+
+    # -- running transfers ---------------------------------------------------------------------
+
+    async def _download(self, ctx: JobContext) -> JobOutcome:
+        model_id = _model_of(ctx.job)
+        known = await self._known(model_id)
+        model = known.entry
+        if model is None:
+            # It was in a folder of the user's; nobody knows where to get it.
+            raise ProjectError("MODEL_DOWNLOAD_FAILED", details={"sources": []})
+        staging = self.library.staging(model_id, DOWNLOAD)
+        proxy = await self._database.read(lambda conn: get_setting(conn, PROXY_SETTING))
+        http = OutboundHttp(proxy=proxy, read_seconds=self.options.read_seconds)
+        try:
+            download = ModelDownload(
+                model,
+                staging,
+                http,
+                token=await self._token(model),
+                free=self.options.free,
+                retry_seconds=self.options.retry_seconds,
+            )
+            count = await download.run(ctx)
+        finally:
+            await http.close()
+        return self._outcome(model_id, staging, count)
+
+    async def _token(self, model: CatalogueModel) -> str | None:
+        return await self._credentials.get(TOKEN_CREDENTIAL) if model.gated else None
+
+    async def _import(self, ctx: JobContext) -> JobOutcome:
+        model_id = _model_of(ctx.job)
+        model = (await self._known(model_id)).entry
+        if model is None:
+            raise ProjectError("MODEL_NOT_FOUND")
+        staging = self.library.staging(model_id, IMPORT)
+        work = ModelImport(model, Path(ctx.job.request["path"]), staging, free=self.options.free)
+        running = asyncio.create_task(asyncio.to_thread(work.run))
+        try:
+            count = await _followed(running, work, TransferProgress(ctx, "importing"))
+        except asyncio.CancelledError:
+            work.cancel.set()
+            await asyncio.wait([running])
+            await asyncio.to_thread(self.library.discard, staging)
+            raise
+        except (ImportCancelled, ProjectError):
+            await asyncio.to_thread(self.library.discard, staging)
+            raise
+        except OSError as error:
+            await asyncio.to_thread(self.library.discard, staging)
+            raise ProjectError("MODEL_INVALID", details={"reason": "unreadable"}) from error
+        return self._outcome(model_id, staging, count)
+
+    def _outcome(self, model_id: str, staging: Path, count: int) -> JobOutcome:
+        def place(tx: Transaction) -> None:
+            # One rename, where the job becomes completed: a cancel comes before it or not at all.
+            self.library.place(staging, model_id)
+            tx.after_commit(self._tidy)
+
+        return JobOutcome({"bytes": count}, {"bytes": count}, place)
+
+    def _tidy(self) -> None:
+        self._tidying = asyncio.create_task(asyncio.to_thread(self.library.tidy))
 
 
-def _candidates(folder: Path) -> list[Path]:
-    if (folder / MODEL_FILE).is_file():
-        return [folder]
-    try:
-        return sorted(child for child in folder.iterdir() if child.is_dir())
-    except OSError:
-        # A folder that isn't there holds no models; that is how most of them begin.
-        return []
+async def _followed(
+    running: "asyncio.Task[int]", work: ModelImport, progress: TransferProgress
+) -> int:
+    """Tell how far a blocking import is until it ends, and return what it returns."""
+    while True:
+        done, _ = await asyncio.wait([running], timeout=_POLL_SECONDS)
+        await progress.reach(work.copied, work.total, now=bool(done))
+        if done:
+            return running.result()
 
 
-def _is_whole(folder: Path) -> bool:
-    try:
-        json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
-        has_vocabulary = any((folder / name).is_file() for name in _VOCABULARIES)
-        return has_vocabulary and check_model_file(folder / MODEL_FILE) == SPEECH_ARCHITECTURE
-    except (OSError, ValueError, NotWholeError) as error:
-        log.warning("models.damaged", extra={"model": folder.name, "reason": type(error).__name__})
-        return False
+def _model_of(job: Job) -> str:
+    return str(job.request["model_id"])
+
+
+def _active_job(conn: Readable, model_id: str) -> Job | None:
+    transfer = store.get_transfer(conn, model_id)
+    job = job_store.get(conn, transfer.kind, transfer.job_id) if transfer else None
+    return job if job is not None and not job.is_terminal else None
+
+
+def _newest_transfers(conn: Readable) -> dict[str, Job]:
+    jobs = (
+        (transfer.model_id, job_store.get(conn, transfer.kind, transfer.job_id))
+        for transfer in store.transfers(conn)
+    )
+    return {model_id: job for model_id, job in jobs if job is not None}
+
+
+def _local_model(known: Known, job: Job | None, used: set[Path]) -> LocalModel:
+    entry = known.entry
+    return LocalModel(
+        model_id=known.model_id,
+        display_name=entry.display_name if entry else known.model_id,
+        purpose=known.purpose,
+        status=_status(known, job),
+        disk_bytes=known.disk_bytes,
+        download=_transfer(job) if job else None,
+        in_use=known.folder is not None and known.folder in used,
+        removable=known.removable,
+        download_bytes=entry.size_bytes if entry else None,
+        hashes_known=entry is not None and all(file.sha256 for file in entry.files),
+        languages=list(entry.languages) if entry else [],
+        licence=entry.licence if entry else None,
+        recommended=entry is not None and entry.recommended,
+        gated=entry is not None and entry.gated,
+        page_url=entry.page if entry else None,
+        runtime=entry.runtime if entry else "bundled",
+    )
+
+
+def _status(known: Known, job: Job | None) -> ModelStatus:
+    if job is not None and not job.is_terminal:
+        return "downloading"
+    if known.folder is None:
+        return "not_installed"
+    return "damaged" if known.damaged else "installed"
+
+
+def _transfer(job: Job) -> ModelTransfer:
+    progress, error = job.progress or {}, job.error
+    return ModelTransfer(
+        status=job.status,
+        bytes=progress.get("bytes", 0),
+        total=progress.get("total"),
+        error=ErrorBody(**error.body()["error"]) if error else None,
+    )

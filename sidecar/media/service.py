@@ -7,7 +7,7 @@ from sidecar.kernel.events import EventLog
 from sidecar.kernel.jobs import JobEngine
 from sidecar.kernel.paths import DataPaths
 from sidecar.kernel.workers import WorkerPool
-from sidecar.local_models.service import LocalModels
+from sidecar.local_models.service import AttemptLog, LocalModels
 from sidecar.media.attachments import SIZE_LIMIT, AttachmentFile, AttachmentService, CurrentVault
 from sidecar.media.notes import NoteWriter, TranscriptNotes, WrittenNote
 from sidecar.media.revisions import RevisionService
@@ -38,7 +38,13 @@ class MediaService:
         self.events = events
         self.attachments = AttachmentService(database, paths, vault, workers)
         self.transcriptions = TranscriptionService(
-            database, jobs, self.attachments, vault, models, Whisper(workers)
+            database,
+            jobs,
+            self.attachments,
+            vault,
+            models,
+            Whisper(workers),
+            AttemptLog(database),
         )
         self.revisions = RevisionService(database, self.transcriptions)
         self.notes = TranscriptNotes(database, self.revisions, self.attachments, vault)

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterable
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any, Final
 
 from sidecar.kernel import job_store
@@ -12,10 +13,11 @@ from sidecar.kernel.database import Database, Transaction
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.job_store import Job
 from sidecar.kernel.jobs import JobContext, JobEngine, JobKind, JobOutcome
-from sidecar.kernel.paging import page_of
-from sidecar.local_models.service import LocalModels, SpeechModel
+from sidecar.kernel.paging import PageQuery, page_of
+from sidecar.local_models.service import AttemptLog, LocalModels, SpeechModel
 from sidecar.media import store
 from sidecar.media.attachments import TRANSCRIPTION, AttachmentService, CurrentVault
+from sidecar.media.attempt_notes import AttemptNotes
 from sidecar.media.input_errors import invalid
 from sidecar.media.languages import LANGUAGES
 from sidecar.media.revisions import named_segments
@@ -47,6 +49,7 @@ class TranscriptionService:
         vault: CurrentVault,
         models: LocalModels,
         whisper: Whisper,
+        attempts: AttemptLog,
     ) -> None:
         self._database = database
         self._jobs = jobs
@@ -54,6 +57,7 @@ class TranscriptionService:
         self._vault = vault
         self._models = models
         self._whisper = whisper
+        self._notes = AttemptNotes(TRANSCRIPTION, attempts)
         jobs.register(
             JobKind(
                 TRANSCRIPTION,
@@ -64,6 +68,7 @@ class TranscriptionService:
                 interrupted_code="TRANSCRIPTION_FAILED",
                 queue_full_code="TRANSCRIPTION_QUEUE_FULL",
                 max_queued=MAX_QUEUED,
+                on_end=self._notes.write,
             )
         )
 
@@ -144,12 +149,24 @@ class TranscriptionService:
         """Raise the code that a job of the default profile would fail with for want of a model."""
         await self._model(PROFILES["default"])
 
+    async def models_in_use(self) -> set[Path]:
+        """Return the folders of the models that jobs run with or wait for."""
+        used = self._notes.folders()
+        _, queued = await self._jobs.list(TRANSCRIPTION, PageQuery(limit=1), status="queued")
+        _, running = await self._jobs.list(TRANSCRIPTION, PageQuery(limit=1), status="running")
+        if queued or running > len(used):
+            # A job that hasn't begun takes the model that is the best by then.
+            model = await self._models.speech_model(PROFILES["default"])
+            used |= {model.path} if model else set()
+        return used
+
     # -- running -------------------------------------------------------------------------------
 
     async def _run(self, ctx: JobContext) -> JobOutcome:
         request = ctx.job.request
         recording = await self._attachments.file_of(request["vault_id"], request["attachment_id"])
         model = await self._model(PROFILES[request["profile_id"]])
+        self._notes.chosen(ctx.job.job_id, model.path)
         await ctx.emit("ModelLoading")
         await ctx.progress("loading_model")
         recognised: Recognised | None = None
@@ -164,8 +181,10 @@ class TranscriptionService:
             async for step in steps:
                 if isinstance(step, Recognised):
                     recognised = step
+                    self._notes.stopped(ctx.job.job_id)
                     await progress.finish()
                 elif isinstance(step, Started):
+                    self._notes.started(ctx.job.job_id, step.device, step.load_ms)
                     await ctx.emit("TranscriptionStarted", {"duration_seconds": step.duration})
                     await progress.begin(step.duration)
                 else:

@@ -13,9 +13,14 @@ SPEECH_WORKER: Final = WorkerSpec("speech")
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The model is loaded and the recording read. ``duration`` in seconds."""
+    """The model is loaded and the recording read. ``duration`` in seconds.
+
+    ``device`` is the one that the model runs on; ``load_ms`` is None if it was loaded already.
+    """
 
     duration: float
+    device: str
+    load_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,6 @@ class Whisper:
                 if message["type"] == "result":
                     yield Recognised(**data)
                 elif data["stage"] == "started":
-                    yield Started(data["duration"])
+                    yield Started(data["duration"], data["device"], data["load_ms"])
                 else:
                     yield Position(data["seconds"])

@@ -6,6 +6,7 @@ speech once, and only the speech is recognised; times are those of the whole rec
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,14 +67,16 @@ class SpeechWorker:
         """Transcribe the file ``path`` with the model in the folder ``model``.
 
         ``language`` is a code, or None to have it detected; ``word_timestamps`` is a flag. Tells
-        ``{"stage": "started", "duration"}`` and then ``{"stage": "position", "seconds"}`` as the
+        ``{"stage": "started", "duration", "device", "load_ms"}``, where the time is None if the model
+        was loaded already, and then ``{"stage": "position", "seconds"}`` as the
         work goes on.
         """
         audio = _decode(Path(params["path"]))
         task.check()
-        model = self._model(params["model"])
+        model, load_ms = self._model(params["model"])
         task.check()
-        task.progress({"stage": "started", "duration": audio.duration})
+        started = {"duration": audio.duration, "device": model.model.device, "load_ms": load_ms}
+        task.progress({"stage": "started", **started})
         speech = _find_speech(audio)
         task.check()
         language, segments = params["language"], []
@@ -93,11 +96,14 @@ class SpeechWorker:
             "segments": segments,
         }
 
-    def _model(self, path: str) -> "WhisperModel":
-        if self._loaded is None or self._loaded.path != path:
-            self._loaded = None  # gives back the old one's memory before the new one needs it
-            self._loaded = _Loaded(path, _load(path))
-        return self._loaded.model
+    def _model(self, path: str) -> tuple["WhisperModel", int | None]:
+        """Return the model, and how many milliseconds it took to load if it wasn't loaded."""
+        if self._loaded is not None and self._loaded.path == path:
+            return self._loaded.model, None
+        self._loaded = None  # gives back the old one's memory before the new one needs it
+        began = time.monotonic()
+        self._loaded = _Loaded(path, _load(path))
+        return self._loaded.model, round(1000 * (time.monotonic() - began))
 
 
 def _decode(path: Path) -> DecodedAudio:

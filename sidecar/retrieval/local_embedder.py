@@ -3,13 +3,14 @@
 import asyncio
 import base64
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.logging import get_logger
 from sidecar.kernel.workers import Worker, WorkerPool, WorkerSpec
+from sidecar.local_models.service import ModelUse
 from sidecar.retrieval.embedding import Embedder, Reranker, VectorSpace
 from sidecar.retrieval.embedding_worker import WORKER_NAME
 from sidecar.retrieval.model_description import (
@@ -32,15 +33,21 @@ _WORKER_FAILURES: Final = ("WORKER_CRASHED", "WORKER_TIMEOUT", "INTERNAL_ERROR")
 class LocalEmbedder:
     """An embedding model in a folder."""
 
-    def __init__(self, description: ModelDescription, worker: Worker) -> None:
+    def __init__(self, description: ModelDescription, worker: Worker, use: ModelUse) -> None:
         self._description = description
         self._worker = worker
+        self._use = use
         self._space = VectorSpace(
             description.model_id,
             description.model_version,
             description.dimension,
             description.normalization,
         )
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies."""
+        return _folder_of(self._description)
 
     @property
     def space(self) -> VectorSpace:
@@ -58,11 +65,15 @@ class LocalEmbedder:
     async def _embed(self, prefix: str, texts: Sequence[str]) -> "Vectors":
         import numpy as np  # noqa: PLC0415 - heavy
 
-        answer = await _ask(
-            self._worker,
-            "embed",
-            {"model": self._description.to_params(), "texts": [prefix + text for text in texts]},
-        )
+        with self._use.of(_folder_of(self._description)):
+            answer = await _ask(
+                self._worker,
+                "embed",
+                {
+                    "model": self._description.to_params(),
+                    "texts": [prefix + text for text in texts],
+                },
+            )
         flat = np.frombuffer(base64.b64decode(answer["vectors"]), "<f4")
         return flat.reshape(len(texts), answer["dimension"])
 
@@ -70,17 +81,19 @@ class LocalEmbedder:
 class LocalReranker:
     """A cross-encoder in a folder."""
 
-    def __init__(self, description: ModelDescription, worker: Worker) -> None:
+    def __init__(self, description: ModelDescription, worker: Worker, use: ModelUse) -> None:
         self._description = description
         self._worker = worker
+        self._use = use
 
     async def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         """Return how well each text answers the query, from 0 to 1."""
-        answer = await _ask(
-            self._worker,
-            "judge",
-            {"model": self._description.to_params(), "query": query, "texts": list(texts)},
-        )
+        with self._use.of(_folder_of(self._description)):
+            answer = await _ask(
+                self._worker,
+                "judge",
+                {"model": self._description.to_params(), "query": query, "texts": list(texts)},
+            )
         scores: list[float] = answer["scores"]
         return scores
 
@@ -100,10 +113,20 @@ async def _ask(worker: Worker, method: str, params: dict[str, Any]) -> dict[str,
 
 
 class LocalModelSource:
-    """Looks into the model folders; no route is known to it."""
+    """Looks into the model folders; no route is known to it.
 
-    def __init__(self, folders: Sequence[Path], workers: WorkerPool) -> None:
+    *is_usable* tells of a folder whether its files are those that were installed; it reads the disk.
+    """
+
+    def __init__(
+        self,
+        folders: Sequence[Path],
+        workers: WorkerPool,
+        is_usable: Callable[[Path], bool] = lambda _: True,
+    ) -> None:
         self._folders = tuple(folders)
+        self._is_usable = is_usable
+        self._use = ModelUse()
         self._worker = workers.add(WorkerSpec(WORKER_NAME))
         self._found: tuple[Embedder | None, Reranker | None] = (None, None)
         self._looked_at: float | None = None
@@ -122,14 +145,23 @@ class LocalModelSource:
         """Return the first reranker of the folders, by name."""
         return (await self._look())[1]
 
+    def folders_at_work(self) -> set[Path]:
+        """Return the folders of the models that answer a request right now."""
+        return self._use.folders()
+
+    async def embedding_folder(self) -> Path | None:
+        """Return the folder of the model that :meth:`local` returns."""
+        model = (await self._look())[0]
+        return model.folder if isinstance(model, LocalEmbedder) else None
+
     async def _look(self) -> tuple[Embedder | None, Reranker | None]:
         async with self._looking:
             now = time.monotonic()
             if self._looked_at is None or now - self._looked_at > LOOK_SECONDS:
                 embedding, reranker = await asyncio.to_thread(self._search)
                 self._found = (
-                    LocalEmbedder(embedding, self._worker) if embedding else None,
-                    LocalReranker(reranker, self._worker) if reranker else None,
+                    LocalEmbedder(embedding, self._worker, self._use) if embedding else None,
+                    LocalReranker(reranker, self._worker, self._use) if reranker else None,
                 )
                 self._looked_at = time.monotonic()
             return self._found
@@ -163,10 +195,17 @@ class LocalModelSource:
         read = read_reranker if is_reranker else read_embedding_model
         try:
             description: ModelDescription | None = read(folder)
+            if not self._is_usable(folder):
+                log.warning("models.damaged", extra={"model": folder.name})
+                description = None
         except (NotAModelError, OSError):
             description = None
         self._described[key] = (stamp, description)
         return description
+
+
+def _folder_of(description: ModelDescription) -> Path:
+    return Path(description.tokenizer_file).parent
 
 
 def _stamp(folder: Path) -> int:

@@ -24,6 +24,10 @@ class LocalInference:
             return True
         return await self._any_unfinished(INDEX_REBUILD) and await self._can_embed()
 
+    async def index_in_work(self) -> bool:
+        """Whether a rebuild of the index runs or is queued."""
+        return await self._any_unfinished(INDEX_REBUILD)
+
     async def _any_unfinished(self, kind: str) -> bool:
         for status in ("running", "queued"):
             _, total = await self._jobs.list(kind, PageQuery(limit=1), status=status)

@@ -1,0 +1,244 @@
+"""Takes a model in from a folder or an archive that the user has.
+
+The files of the model are looked for, in the program's own layout or in that of a hub; they alone are
+copied, under names of the catalogue, whatever an archive calls them. An archive whose names lead
+anywhere else is refused as a whole.
+"""
+
+import hashlib
+import os
+import tarfile
+import threading
+import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO, Final, Protocol
+
+from sidecar.kernel.errors import ProjectError
+from sidecar.local_models.catalogue import CatalogueModel, ModelFile, is_safe_name
+from sidecar.local_models.downloading import SPARE_BYTES, FreeSpace, complete_staging, free_space
+
+MOST_FILES: Final = 10_000
+MOST_BYTES: Final = 64 << 30
+MOST_RATIO: Final = 200
+DEEPEST: Final = 6
+_BLOCK: Final = 1 << 20
+
+
+class ImportCancelled(Exception):
+    """Somebody cancelled it."""
+
+
+class Source(Protocol):
+    """Where a model may lie."""
+
+    def sizes(self) -> dict[str, int]:
+        """Return the length of each file by its relative path."""
+        ...
+
+    def read(self, name: str) -> Iterator[bytes]:
+        """Yield the content of a file."""
+        ...
+
+
+def invalid(reason: str, **details: object) -> ProjectError:
+    """Return the error for something that isn't the model."""
+    return ProjectError("MODEL_INVALID", details={"reason": reason, **details})
+
+
+class ModelImport:
+    """One import. Blocking: run it in a thread, and ask *cancel* for its end from another one."""
+
+    def __init__(
+        self, model: CatalogueModel, source: Path, staging: Path, *, free: FreeSpace = free_space
+    ) -> None:
+        self._model = model
+        self._source = source
+        self._staging = staging
+        self._free = free
+        self.cancel = threading.Event()
+        self.copied = 0
+        self.total: int | None = None
+
+    def run(self) -> int:
+        """Copy the model into the staging folder and return its bytes.
+
+        Raises ``MODEL_INVALID``, ``DISK_SPACE_INSUFFICIENT``, :class:`ImportCancelled`, or OSError.
+        """
+        with open_source(self._source) as source:
+            sizes = source.sizes()
+            names = recognise(self._model, sizes)
+            self.total = sum(sizes[name] for name in names.values())
+            self._staging.mkdir(parents=True)
+            if self._free(self._staging) < self.total + SPARE_BYTES:
+                raise ProjectError("DISK_SPACE_INSUFFICIENT", details={"needed_bytes": self.total})
+            hashes = {
+                file.path: self._copy(source, names[file.path], file) for file in self._model.files
+            }
+        try:
+            complete_staging(self._model, self._staging, hashes, "import")
+        except ProjectError as error:
+            if error.code != "MODEL_HASH_MISMATCH":
+                raise
+            raise invalid("wrong_files", wrong=error.details["files"]) from error
+        return self.copied
+
+    def _copy(self, source: Source, name: str, file: ModelFile) -> str:
+        target = self._staging / file.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        digest = hashlib.sha256()
+        with target.open("wb") as output:
+            for block in source.read(name):
+                if self.cancel.is_set():
+                    raise ImportCancelled
+                digest.update(block)
+                output.write(block)
+                self.copied += len(block)
+            output.flush()
+            os.fsync(output.fileno())
+        sha256 = digest.hexdigest()
+        if file.sha256 not in (None, sha256):
+            raise invalid("wrong_files", wrong=[file.path])
+        return sha256
+
+
+def recognise(model: CatalogueModel, sizes: dict[str, int]) -> dict[str, str]:
+    """Return where each file of the model lies; raises ``MODEL_INVALID`` with what is missing.
+
+    The files may lie in a folder below, and under the names that they have at their source.
+    """
+    best: dict[str, str] = {}
+    for base in _bases(model, sizes):
+        found = {
+            file.path: name
+            for file in model.files
+            for name in (base + file.source_path, base + file.path)
+            if name in sizes
+        }
+        if len(found) > len(best):
+            best = found
+    missing = [file.path for file in model.files if file.path not in best]
+    if missing:
+        raise invalid("missing_files", missing=missing)
+    wrong = [file.path for file in model.files if file.size not in (None, sizes[best[file.path]])]
+    if wrong:
+        raise invalid("wrong_files", wrong=wrong)
+    return best
+
+
+def _bases(model: CatalogueModel, sizes: Iterable[str]) -> list[str]:
+    """Return the folders, each with its slash, in which a file of the model lies."""
+    wanted = {path for file in model.files for path in (file.path, file.source_path)}
+    bases = {name.removesuffix(path) for name in sizes for path in wanted if name.endswith(path)}
+    return sorted((base for base in bases if not base or base.endswith("/")), key=len)
+
+
+@contextmanager
+def open_source(path: Path) -> Iterator[Source]:
+    """Open a folder, a zip or a tar; raises ``MODEL_INVALID`` for anything else."""
+    if path.is_dir():
+        yield _Folder(path)
+        return
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                yield _Zip(archive)
+            return
+        if tarfile.is_tarfile(path):
+            with tarfile.open(path) as tape:
+                yield _Tar(tape)
+            return
+    except (zipfile.BadZipFile, tarfile.TarError, EOFError, NotImplementedError) as error:
+        raise invalid("damaged_archive") from error
+    raise invalid("not_a_folder_or_archive")
+
+
+class _Folder:
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def sizes(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for folder, folders, files in os.walk(self._root):
+            here = Path(folder).relative_to(self._root)
+            if len(here.parts) >= DEEPEST:
+                folders.clear()
+            for name in files:
+                path = Path(folder) / name
+                # A hub's own cache names its files by links; a link that leads nowhere is no file.
+                if path.is_file():
+                    found[(here / name).as_posix()] = path.stat().st_size
+                if len(found) > MOST_FILES:
+                    raise invalid("too_many_files")
+        return found
+
+    def read(self, name: str) -> Iterator[bytes]:
+        with (self._root / name).open("rb") as file:
+            yield from _blocks(file)
+
+
+class _Zip:
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+
+    def sizes(self) -> dict[str, int]:
+        entries = self._archive.infolist()
+        _check_count(len(entries), sum(entry.file_size for entry in entries))
+        for entry in entries:
+            kind = (entry.external_attr >> 16) & 0o170000
+            if not is_safe_name(entry.filename) or kind not in (0, 0o100000, 0o040000):
+                raise invalid("unsafe_archive")
+            if entry.flag_bits & 1:
+                raise invalid("encrypted_archive")
+            if entry.file_size > MOST_RATIO * max(entry.compress_size, 1024):
+                raise invalid("unsafe_archive")
+        return {_clean(e.filename): e.file_size for e in entries if not e.is_dir()}
+
+    def read(self, name: str) -> Iterator[bytes]:
+        entry = next(e for e in self._archive.infolist() if _clean(e.filename) == name)
+        with self._archive.open(entry) as file:
+            yield from _blocks(file, entry.file_size)
+
+
+class _Tar:
+    def __init__(self, tape: tarfile.TarFile) -> None:
+        self._tape = tape
+        self._members: dict[str, tarfile.TarInfo] = {}
+
+    def sizes(self) -> dict[str, int]:
+        count = total = 0
+        for member in self._tape:
+            count, total = count + 1, total + member.size
+            _check_count(count, total)
+            if not is_safe_name(member.name) or not (member.isfile() or member.isdir()):
+                raise invalid("unsafe_archive")
+            if member.isfile():
+                self._members[_clean(member.name)] = member
+        return {name: member.size for name, member in self._members.items()}
+
+    def read(self, name: str) -> Iterator[bytes]:
+        file = self._tape.extractfile(self._members[name])
+        if file is None:
+            raise invalid("damaged_archive")
+        with file:
+            yield from _blocks(file, self._members[name].size)
+
+
+def _check_count(count: int, total: int) -> None:
+    if count > MOST_FILES or total > MOST_BYTES:
+        raise invalid("archive_too_large")
+
+
+def _clean(name: str) -> str:
+    return PurePosixPath(name).as_posix()
+
+
+def _blocks(file: IO[bytes], limit: int | None = None) -> Iterator[bytes]:
+    """Yield a file in blocks; more than an archive announced for it is refused."""
+    count = 0
+    while block := file.read(_BLOCK):
+        count += len(block)
+        if limit is not None and count > limit:
+            raise invalid("damaged_archive")
+        yield block

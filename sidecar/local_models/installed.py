@@ -1,0 +1,121 @@
+"""What an installed model's folder says of itself, and whether that is still true.
+
+``installed.json`` is written with the weights and holds the length, the SHA-256 and the time of each
+file. A file that was changed since has another time, and is read once more to see whether it is the
+same still.
+"""
+
+import hashlib
+import json
+import threading
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from sidecar.kernel.clock import utc_now
+from sidecar.kernel.logging import get_logger
+
+log = get_logger(__name__)
+
+MANIFEST: Final = "installed.json"
+_BLOCK: Final = 1 << 20
+# More than this isn't read while somebody waits for a list.
+QUICK_BYTES: Final = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledFile:
+    """A file as it was when it was installed."""
+
+    path: str
+    size: int
+    sha256: str
+    mtime_ns: int
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file in lower-case hex. Reads all of it."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_manifest(folder: Path, model_id: str, origin: str, hashes: dict[str, str]) -> None:
+    """Describe the files of *folder*, whose hashes are given by their relative paths."""
+    files = []
+    for name, sha256 in sorted(hashes.items()):
+        status = (folder / name).stat()
+        files.append(asdict(InstalledFile(name, status.st_size, sha256, status.st_mtime_ns)))
+    document = {
+        "model_id": model_id,
+        "origin": origin,
+        "installed_at": utc_now(),
+        "files": files,
+    }
+    (folder / MANIFEST).write_text(json.dumps(document, indent=1), encoding="utf-8")
+
+
+def read_manifest(folder: Path) -> list[InstalledFile] | None:
+    """Return the files that were installed, None if nobody wrote them down."""
+    try:
+        document: Any = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        return [InstalledFile(**file) for file in document["files"]]
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        # The manifest can be lost without the model being so; the structure of the files remains.
+        log.warning("models.manifest_unreadable", extra={"reason": type(error).__name__})
+        return None
+
+
+class FileChecks:
+    """Compares folders with what was installed, and remembers what it read. Safe in any thread."""
+
+    def __init__(self) -> None:
+        self._hashes: dict[Path, tuple[tuple[int, int], str]] = {}
+        self._gate = threading.Lock()
+
+    def is_unchanged(self, folder: Path, *, quick: bool = False) -> bool:
+        """Whether every installed file is there as it was; True where no manifest says otherwise.
+
+        With *quick* large files whose time alone has changed are taken for unchanged, unless they
+        were read before. Reads the disk.
+        """
+        return all(self._is_same(folder, file, quick=quick) for file in read_manifest(folder) or ())
+
+    def _is_same(self, folder: Path, file: InstalledFile, *, quick: bool) -> bool:
+        path = folder / file.path
+        try:
+            status = path.stat()
+            if status.st_size != file.size:
+                return False
+            if status.st_mtime_ns == file.mtime_ns:
+                return True
+            stamp = (status.st_size, status.st_mtime_ns)
+            with self._gate:
+                known = self._hashes.get(path)
+            if known is None or known[0] != stamp:
+                if quick and file.size > QUICK_BYTES:
+                    return True
+                known = (stamp, sha256_of(path))
+                with self._gate:
+                    self._hashes[path] = known
+        except OSError:
+            return False
+        return known[1] == file.sha256
+
+
+def disk_bytes(folder: Path) -> int | None:
+    """Return how many bytes the files of *folder* have, None if it can't be read."""
+    total = 0
+    try:
+        for child in folder.iterdir():
+            if child.is_dir() and not child.is_symlink():
+                below = disk_bytes(child)
+                if below is None:
+                    return None
+                total += below
+            else:
+                total += child.stat().st_size
+    except OSError:
+        return None
+    return total

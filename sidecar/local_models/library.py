@@ -1,0 +1,182 @@
+"""The folders of models on this computer: what lies in them, how models come and go."""
+
+import secrets
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from sidecar.kernel.logging import get_logger
+from sidecar.local_models.catalogue import Catalogue, CatalogueModel, Purpose, is_model_id
+from sidecar.local_models.finder import MODEL_FILE, LocalModels
+from sidecar.local_models.installed import MANIFEST, disk_bytes
+from sidecar.local_models.structure import wrong_files
+
+log = get_logger(__name__)
+
+STAGING: Final = ".staging"
+DOWNLOAD: Final = "download"
+IMPORT: Final = "import"
+_REMOVED: Final = "removed-"
+# The description that retrieval reads → what the folder is for.
+_DESCRIPTIONS: Final[dict[str, Purpose]] = {
+    "embedding.json": "embedding",
+    "reranker.json": "rerank",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A model of the catalogue, or a folder that holds one. ``folder`` is None where none is."""
+
+    model_id: str
+    purpose: Purpose
+    entry: CatalogueModel | None
+    folder: Path | None
+    damaged: bool
+    disk_bytes: int | None
+    removable: bool
+
+
+class ModelLibrary:
+    """Looks into the managed folder and the further ones. Its methods read and write the disk."""
+
+    def __init__(self, managed: Path, finder: LocalModels) -> None:
+        self._managed = managed
+        self._finder = finder
+        self.catalogue = Catalogue(managed)
+
+    def staging(self, model_id: str, purpose: str) -> Path:
+        """Return the folder in which a model is put together."""
+        return self._managed / STAGING / model_id / purpose
+
+    def all(self) -> list[Known]:
+        """Return the models of the catalogue in its order, then those that lie there besides."""
+        entries = self.catalogue.models()
+        found = [self._known(entry.model_id, entry) for entry in entries.values()]
+        others: dict[str, Known] = {}
+        for folder in self._finder.folders:
+            for child in _children(folder):
+                if child.name in entries or child.name in others or not is_model_id(child.name):
+                    continue
+                known = self._known(child.name, None)
+                if known.folder is not None:
+                    others[child.name] = known
+        return [*found, *(others[name] for name in sorted(others))]
+
+    def get(self, model_id: str) -> Known | None:
+        """Return a model, None if neither the catalogue nor a folder knows it."""
+        if not is_model_id(model_id):
+            return None
+        entry = self.catalogue.models().get(model_id)
+        known = self._known(model_id, entry)
+        return known if entry is not None or known.folder is not None else None
+
+    def is_usable(self, folder: Path) -> bool:
+        """Whether the files in *folder* are those that were installed; reads changed ones whole."""
+        return self._finder.files.is_unchanged(folder)
+
+    def _known(self, model_id: str, entry: CatalogueModel | None) -> Known:
+        folders = [
+            parent / model_id
+            for parent in self._finder.folders
+            if self._purpose(parent / model_id, entry) is not None
+        ]
+        sound = [folder for folder in folders if not self._is_damaged(folder, entry)]
+        folder = next(iter(sound or folders), None)
+        purpose = entry.purpose if entry else self._purpose(folder, None) if folder else None
+        return Known(
+            model_id,
+            purpose or "transcription",
+            entry,
+            folder,
+            damaged=folder is not None and not sound,
+            disk_bytes=disk_bytes(folder) if folder else None,
+            removable=folder is not None and folder.parent == self._managed,
+        )
+
+    def _purpose(self, folder: Path, entry: CatalogueModel | None) -> Purpose | None:
+        """Return what the folder is for, None if it holds no model."""
+        try:
+            if not folder.is_dir():
+                return None
+            if entry is not None:
+                return entry.purpose
+            if (folder / MODEL_FILE).is_file() and (folder / "config.json").is_file():
+                return "transcription"
+            names = [name for name in _DESCRIPTIONS if (folder / name).is_file()]
+            return _DESCRIPTIONS[names[0]] if names else None
+        except OSError as error:
+            log.warning("models.unreadable_folder", extra={"reason": type(error).__name__})
+            return None
+
+    def _is_damaged(self, folder: Path, entry: CatalogueModel | None) -> bool:
+        try:
+            if (folder / MANIFEST).is_file():
+                return not self._finder.files.is_unchanged(folder, quick=True)
+            needed = [file.path for file in entry.files] if entry else [MODEL_FILE]
+            if entry is None and not (folder / MODEL_FILE).is_file():
+                return False
+            return bool(wrong_files(folder, needed))
+        except OSError:
+            return True
+
+    # -- coming and going ----------------------------------------------------------------------
+
+    def place(self, staged: Path, model_id: str) -> None:
+        """Give a complete staged folder its place, in one rename; an older one makes room."""
+        target = self._managed / model_id
+        aside = self._set_aside(target) if target.is_symlink() or target.exists() else None
+        try:
+            staged.rename(target)
+        except OSError:
+            if aside is not None:
+                aside.rename(target)
+            raise
+
+    def remove(self, model_id: str) -> bool:
+        """Remove a model from the managed folder; False if none is there.
+
+        A link goes, and what it leads to stays.
+        """
+        target = self._managed / model_id
+        if target.is_symlink():
+            target.unlink()
+        elif target.is_dir():
+            self._set_aside(target)
+        else:
+            return False
+        shutil.rmtree(self._managed / STAGING / model_id, ignore_errors=True)
+        self.tidy()
+        return True
+
+    def discard(self, staged: Path) -> None:
+        """Delete a staging folder of no further use."""
+        shutil.rmtree(staged, ignore_errors=True)
+
+    def tidy(self, *, at_start: bool = False) -> None:
+        """Delete what was set aside, and *at_start* also what imports that were cut off left."""
+        try:
+            children = list((self._managed / STAGING).iterdir())
+        except OSError:
+            # Nothing was ever downloaded.
+            return
+        for child in children:
+            if child.name.startswith(_REMOVED):
+                shutil.rmtree(child, ignore_errors=True)
+            elif at_start:
+                shutil.rmtree(child / IMPORT, ignore_errors=True)
+
+    def _set_aside(self, target: Path) -> Path:
+        aside = self._managed / STAGING / f"{_REMOVED}{secrets.token_hex(8)}"
+        aside.parent.mkdir(parents=True, exist_ok=True)
+        target.rename(aside)
+        return aside
+
+
+def _children(folder: Path) -> list[Path]:
+    try:
+        return sorted(child for child in folder.iterdir() if child.is_dir())
+    except OSError:
+        # A folder that isn't there holds no models.
+        return []

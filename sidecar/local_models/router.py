@@ -1,0 +1,134 @@
+"""HTTP operations of local models."""
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Header, Query, Response
+
+from sidecar.kernel.errors import error_responses
+from sidecar.kernel.job_models import OperationResponse
+from sidecar.kernel.paging import PageQuery
+from sidecar.kernel.sse import resource_stream
+from sidecar.local_models.schemas import (
+    DiagnosticsResponse,
+    LocalModel,
+    LocalModelListResponse,
+    ModelImportRequest,
+)
+from sidecar.local_models.service import LocalModelService
+
+STREAM_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "description": "The events.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    },
+    204: {"description": "The cursor is that of the terminal event: nothing will follow for now."},
+}
+
+
+def build_router(service: LocalModelService) -> APIRouter:
+    """Return the operations under ``/api/local-models``."""
+    router = APIRouter(prefix="/api/local-models", tags=["local models"])
+
+    @router.get(
+        "",
+        summary="List local models",
+        description="The models of the catalogue, installed or not, and those that lie in the model "
+        "folders besides. Nothing is fetched or loaded.",
+    )
+    async def list_local_models(query: Annotated[PageQuery, Query()]) -> LocalModelListResponse:
+        return await service.page(query)
+
+    @router.get(
+        "/diagnostics",
+        summary="Read what local models did",
+        description="The newest 200 attempts of the application to use a local model, newest first, "
+        "with the device that the work really ran on. They hold no text, file name or path.",
+    )
+    async def get_local_model_diagnostics() -> DiagnosticsResponse:
+        return await service.diagnostics()
+
+    @router.post(
+        "/{model_id}/download",
+        status_code=202,
+        summary="Download a model",
+        description=(
+            "Downloads in the background and answers with the model. Asked for again it joins the "
+            "download that waits or runs; a model that is installed and whole is left as it is, and a "
+            "damaged one is fetched anew. A later request goes on from the bytes that an earlier one "
+            "fetched. The model is installed once every file is there and has the right hash.\n\n"
+            "A failed one has `download.error.code` MODEL_DOWNLOAD_FAILED, MODEL_HASH_MISMATCH or "
+            "DISK_SPACE_INSUFFICIENT."
+        ),
+        responses=error_responses("MODEL_NOT_FOUND", "MODEL_IN_USE"),
+    )
+    async def download_local_model(model_id: str) -> LocalModel:
+        return await service.download(model_id)
+
+    @router.post(
+        "/{model_id}/cancel",
+        status_code=202,
+        summary="Cancel a download or an import",
+        description="Records the request; the terminal event tells that it has stopped. What was "
+        "downloaded stays for the next attempt.",
+        responses=error_responses("MODEL_NOT_FOUND", "DOWNLOAD_NOT_ACTIVE"),
+    )
+    async def cancel_local_model(model_id: str) -> OperationResponse:
+        await service.cancel(model_id)
+        return OperationResponse.accepted("cancel_requested")
+
+    @router.post(
+        "/{model_id}/import",
+        status_code=202,
+        summary="Import a model from a folder or an archive",
+        description=(
+            "Copies the model's files from what the host registered with `POST /host/packages`: a "
+            "folder, a zip or a tar, in which they may lie in a folder below. The source isn't changed. "
+            "Only a complete model with the right files becomes installed.\n\n"
+            "A failed import has `download.error.code` MODEL_INVALID, whose `details` have a `reason` "
+            "and name the `missing` or `wrong` files, or DISK_SPACE_INSUFFICIENT."
+        ),
+        responses=error_responses("MODEL_NOT_FOUND", "RESOURCE_NOT_FOUND", "MODEL_IN_USE"),
+    )
+    async def import_local_model(model_id: str, request: ModelImportRequest) -> LocalModel:
+        return await service.import_package(model_id, request.package_id)
+
+    @router.delete(
+        "/{model_id}",
+        status_code=204,
+        summary="Remove a model",
+        description="Removes the model's folder from the managed folder. A model in another folder "
+        "counts as not installed here.",
+        responses=error_responses("MODEL_NOT_FOUND", "MODEL_IN_USE", "LOCAL_MODEL_NOT_INSTALLED"),
+    )
+    async def delete_local_model(model_id: str) -> None:
+        await service.delete(model_id)
+
+    @router.get(
+        "/{model_id}/events",
+        summary="Follow a model's downloads and imports",
+        description=(
+            "Server-sent events: `Queued`, `Progress` with `bytes`, `total` and `bytes_per_second`, then "
+            "one of `Completed`, `Failed` and `Cancelled`. Sequences go on from one transfer to the next: "
+            "without a cursor the stream begins with the latest, with one it ends at the first terminal "
+            "event after it. Of a model that had none yet it stays open and tells of the first."
+        ),
+        response_class=Response,
+        responses={
+            **STREAM_RESPONSES,
+            **error_responses("MODEL_NOT_FOUND", "TRACE_CURSOR_INVALID"),
+        },
+    )
+    async def stream_local_model(
+        model_id: str,
+        last_event_id: Annotated[str | None, Header(description="Cursor; wins.")] = None,
+        after_sequence: Annotated[str | None, Query(description="Cursor.")] = None,
+    ) -> Response:
+        return await resource_stream(
+            service.events,
+            model_id,
+            last_event_id=last_event_id,
+            after_sequence=after_sequence,
+            beginning=await service.beginning(model_id),
+        )
+
+    return router
