@@ -124,7 +124,7 @@ def _hit(
         title=found.note_title,
         file_path=found.file_path,
         heading_path=list(block.headings),
-        snippet=snippet_of(block.text, block.kind, words.words),  # type: ignore[arg-type]
+        snippet=snippet_of(block.text, block.kind, words.words),
         score=candidate.score,
         source_audio=found.source_audio,
         start_time=block.start_time,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sidecar.kernel.database import Readable, Transaction
+from sidecar.retrieval.blocks import BlockKind
 from sidecar.retrieval.terms import searchable
 
 TEXT_STATE: Final = "text"
@@ -20,7 +21,7 @@ class IndexedBlock:
 
     block_id: str
     ordinal: int
-    kind: str
+    kind: BlockKind
     title: str
     headings: tuple[str, ...]
     start: int

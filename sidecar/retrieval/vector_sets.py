@@ -111,6 +111,6 @@ def _unlink(path: Path) -> None:
 
 def passage_of(block: PendingBlock) -> str:
     """Return the text that a block is embedded by: its headings give it its subject."""
-    text = plain(block.text, block.kind)  # type: ignore[arg-type]
+    text = plain(block.text, block.kind)
     above = " › ".join(block.headings) or block.title
     return f"{above}\n{text}" if text else above

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sidecar.kernel.database import Readable, Transaction
+from sidecar.retrieval.blocks import BlockKind
 from sidecar.retrieval.embedding import Source, VectorSpace
 
 SetState = Literal["building", "ready"]
@@ -28,7 +29,7 @@ class PendingBlock:
     """A block that is to be embedded."""
 
     block_no: int
-    kind: str
+    kind: BlockKind
     title: str
     headings: tuple[str, ...]
     text: str

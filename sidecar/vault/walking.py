@@ -24,19 +24,29 @@ class Walked:
 
 
 def walk(root: Path) -> Walked:
-    """Look at every file of the vault; hidden files and folders are left out."""
+    """Look at every file of the vault that could be a note."""
     walked = Walked({}, {})
-    for path, entry in _entries(root):
-        if is_link(entry.stat(follow_symlinks=False)):
+    for path, entry, is_folder in _entries(root):
+        if is_folder:
+            continue
+        if _is_link(entry):
             walked.skipped[path] = ("symlink", 0)
         elif is_note_name(entry.name):
             _look_at(path, entry, walked)
     return walked
 
 
+def folders(root: Path) -> list[str]:
+    """Return every folder of the vault, empty ones included, in order."""
+    return sorted(path for path, _, is_folder in _entries(root) if is_folder)
+
+
 def _look_at(path: str, entry: "os.DirEntry[str]", walked: Walked) -> None:
-    # Windows fills a DirEntry from the folder, where sizes and times may be stale.
-    info = os.lstat(entry.path) if os.name == "nt" else entry.stat(follow_symlinks=False)
+    try:
+        # Windows fills a DirEntry from the folder, where sizes and times may be stale.
+        info = os.lstat(entry.path) if os.name == "nt" else entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return
     if not stat_module.S_ISREG(info.st_mode):
         walked.skipped[path] = ("not_a_file", 0)
     elif info.st_size > MAX_NOTE_BYTES:
@@ -45,52 +55,48 @@ def _look_at(path: str, entry: "os.DirEntry[str]", walked: Walked) -> None:
         walked.notes[path] = stamp_of(info)
 
 
-def _entries(root: Path) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
-    """Yield all but plain folders, of links to folders only the link itself."""
+def _entries(root: Path) -> Iterator[tuple[str, "os.DirEntry[str]", bool]]:
+    """Yield (path, entry, whether it is a folder) of all that lies in the vault.
+
+    Raises ``VAULT_UNAVAILABLE`` if the vault itself can't be read; a folder that can't is left out.
+    """
     pending = [""]
     while pending:
         current = pending.pop()
         try:
             with os.scandir(root / current) as entries:
-                for entry in entries:
-                    if entry.name.startswith(".") or not _is_storable(entry.name):
-                        continue
-                    path = join_path(current, entry.name)
-                    try:
-                        if entry.is_dir(follow_symlinks=False) and not is_link(
-                            entry.stat(follow_symlinks=False)
-                        ):
-                            pending.append(path)
-                        elif is_note_name(entry.name) or entry.is_symlink():
-                            yield path, entry
-                    except FileNotFoundError:
-                        continue
+                found = list(entries)
         except OSError as error:
             if current == "":
                 raise ProjectError("VAULT_UNAVAILABLE") from error
             log.warning("vault.folder_unreadable", extra={"error": type(error).__name__})
+            continue
+        for entry in found:
+            if entry.name.startswith(".") or not _is_storable(entry.name):
+                continue
+            path = join_path(current, entry.name)
+            is_folder = _is_folder(entry)
+            if is_folder:
+                pending.append(path)
+            if is_folder is not None:
+                yield path, entry, is_folder
 
 
-def folders(root: Path) -> list[str]:
-    """Return every folder of the vault but hidden ones, empty ones included, in order."""
-    found: list[str] = []
-    pending = [""]
-    while pending:
-        current = pending.pop()
-        try:
-            with os.scandir(root / current) as entries:
-                for entry in entries:
-                    if entry.name.startswith(".") or not _is_storable(entry.name):
-                        continue
-                    if entry.is_dir(follow_symlinks=False) and not is_link(
-                        entry.stat(follow_symlinks=False)
-                    ):
-                        found.append(join_path(current, entry.name))
-                        pending.append(found[-1])
-        except OSError as error:
-            if current == "":
-                raise ProjectError("VAULT_UNAVAILABLE") from error
-    return sorted(found)
+def _is_link(entry: "os.DirEntry[str]") -> bool:
+    # Only links and what looks like a folder can be links: that spares a look at every file.
+    if entry.is_symlink():
+        return True
+    return os.name == "nt" and entry.is_dir(follow_symlinks=False)
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool | None:
+    """Whether an entry is a folder that is no link; None if it is gone by now."""
+    try:
+        if not entry.is_dir(follow_symlinks=False):
+            return False
+        return not is_link(entry.stat(follow_symlinks=False))
+    except OSError:
+        return None
 
 
 def _is_storable(name: str) -> bool:

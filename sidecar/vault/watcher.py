@@ -17,6 +17,7 @@ WatchMode = Literal["events", "polling", "off"]
 # Changes that come together are told together.
 DEBOUNCE_MILLISECONDS: Final = 200
 STEP_MILLISECONDS: Final = 50
+TURN_MILLISECONDS: Final = 1000
 # More than this many changed files are found faster by looking through the whole vault.
 MANY_PATHS: Final = 400
 
@@ -54,18 +55,24 @@ class VaultWatcher:
     def _run(self) -> None:
         from watchfiles import watch  # noqa: PLC0415 - not needed to start
 
+        watching = False
         try:
             for changes in watch(
                 self._root,
                 watch_filter=None,
                 debounce=DEBOUNCE_MILLISECONDS,
                 step=STEP_MILLISECONDS,
+                rust_timeout=TURN_MILLISECONDS,
+                yield_on_timeout=True,
                 stop_event=self._stop,
                 raise_interrupt=False,
                 recursive=True,
                 ignore_permission_denied=True,
             ):
-                found = self._sort(path for _, path in changes)
+                # What was written before the watch was in place made no event: by the first turn it
+                # is, and the whole vault is looked through once more.
+                found = self._sort(path for _, path in changes) if watching else None
+                watching = True
                 if found is None or found:
                     self._tell(lambda found=found: self._changed(found))  # type: ignore[misc]
         except Exception as error:  # noqa: BLE001 - any of them means the same: fall back to polling

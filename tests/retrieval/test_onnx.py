@@ -1,7 +1,6 @@
 """A real ONNX model: read from its own description, run by a worker, searched with."""
 
 import json
-import shutil
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -18,31 +17,10 @@ from sidecar.retrieval.model_description import (
     read_reranker,
 )
 from sidecar.retrieval.onnx_encoder import OnnxModel
-from tests.app_client import MODELS_DIR, running_app
+from tests.app_client import running_app
 from tests.fakes.embedders import Models
 from tests.retrieval.conftest import Library
-
-WEIGHTS = MODELS_DIR / "tests/all-minilm-l6-v2"
-OWN = {
-    "model_id": "MiniLM",
-    "dimension": 384,
-    "pooling": "mean",
-    "normalization": "l2",
-    "max_tokens": 256,
-}
-
-
-def lay(folder: Path, **files: Any) -> Path:
-    """Make a model folder with the real weights and the given JSON files."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in ("model.onnx", "tokenizer.json"):
-        shutil.copy(WEIGHTS / name, folder / name)
-    for name, content in files.items():
-        path = folder / f"{name.replace('__', '/')}.json"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(content), encoding="utf-8")
-    return folder
-
+from tests.retrieval.real_model import OWN, lay
 
 SENTENCE_TRANSFORMERS = {
     "config": {"architectures": ["BertModel"], "hidden_size": 384},
