@@ -3,6 +3,7 @@
 import itertools
 import logging
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -29,6 +30,12 @@ MOST_COLUMNS: Final = 40
 LEAN: Final = 0.2
 WITH_ITALIC: Final = ("DejaVu Sans Mono",)
 _BLOCKS_A_STEP: Final = 50
+
+LONG_WORD: Final = 2_000
+_TAG: Final = re.compile(r"(<[^>]*>)")
+_LETTER: Final = r"(?:&#?\w+;|[^\s<>&\u2e80-\uffff])"
+_LONG_WORD: Final = re.compile(rf"{_LETTER}{{{LONG_WORD},}}")
+_LETTERS: Final = re.compile(rf"{_LETTER}{{1,24}}")
 
 
 class PageMedium(Medium):
@@ -87,7 +94,23 @@ class PdfExporter:
 
 
 def _take(pieces: Iterator[str]) -> str:
-    return "".join(itertools.islice(pieces, _BLOCKS_A_STEP))
+    return breakable("".join(itertools.islice(pieces, _BLOCKS_A_STEP)))
+
+
+def breakable(markup: str) -> str:
+    """Return *markup* with places to break in words of thousands of letters.
+
+    Without any, each line of such a word costs as much time as the whole of it.
+    """
+    if len(markup) < LONG_WORD:
+        return markup
+    parts = _TAG.split(markup)
+    # Tags stand between texts.
+    parts[::2] = [
+        _LONG_WORD.sub(lambda word: "<wbr>".join(_LETTERS.findall(word[0])), text)
+        for text in parts[::2]
+    ]
+    return "".join(parts)
 
 
 def _slant_what_has_no_italic() -> None:

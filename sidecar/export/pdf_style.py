@@ -36,6 +36,8 @@ img, svg {{ max-width: 100%; }} img {{ max-height: 220mm; }}
 hr {{ border: 0; border-top: .5pt solid {border}; margin: 1.5em 0; }}
 blockquote {{ padding: .1em .9em; border-left: 2.5pt solid {border}; color: {muted}; }}
 blockquote > :last-child {{ margin-bottom: 0; }}
+blockquote blockquote blockquote blockquote blockquote blockquote {{ padding-left: 3pt; border-left-width: .5pt; }}
+li li li li li li li li > ul, li li li li li li li li > ol {{ padding-left: 8pt; }}
 .callout {{ color: {text}; background: {surface}; border-left-color: {accent}; padding: .6em .9em; }}
 .callout > :first-child {{ color: {accent}; margin-bottom: .3em; }}
 code {{ font-family: {monospace}; font-size: .88em; color: {code}; }}

@@ -13,7 +13,7 @@ from sidecar.export.schemas import (
     ExportListQuery,
     ExportRequest,
 )
-from sidecar.export.service import ExportService
+from sidecar.export.service import MIME_TYPES, ExportService
 from sidecar.kernel.catalogue import localise
 from sidecar.kernel.errors import error_responses
 from sidecar.kernel.job_models import JobProgress, OperationResponse
@@ -39,12 +39,16 @@ def build_router(service: ExportService) -> APIRouter:
         summary="Export a note or a text",
         description=(
             "Queues an export and answers at once. The document is read when the job's turn comes.\n\n"
-            "A format that this installation can't make gets 501 `CAPABILITY_NOT_AVAILABLE` and creates no "
-            "job; `details.available` lists those that it makes. At present that is `html`.\n\n"
+            "PDF needs libraries that may be missing: then it gets 501 `CAPABILITY_NOT_AVAILABLE` and no job, "
+            "and `details` name what is missing and, where one is known, the `command` that installs it.\n\n"
             "`assets` are PNGs that stand in the place of diagrams, formulas and images, found by the hash "
             "of their source; for html and docx 64 at most, each of 4,000,000 pixels and all together of "
-            "16,000,000 pixels and 8 MiB. Diagrams and formulas without one, and function plots, keep "
-            "their source, and the job's warnings say so.\n\n"
+            "16,000,000 pixels and 8 MiB. Formulas without one are typeset and function plots are drawn; a "
+            "Mermaid diagram without one keeps its source, and so does what can't be understood. The job's "
+            "warnings tell of each.\n\n"
+            "html and docx take at most 64 formulas and images, formulas of 512 characters and 20 levels, "
+            "image files of 2,000,000 bytes, and 64 plots of 16 expressions each and 8,000 nodes in all; "
+            "what goes beyond keeps its source or its description. pdf has none of these limits.\n\n"
             "Pictures are taken from the vault alone (PNG, JPEG, WebP); nothing is fetched."
         ),
         responses=error_responses(
@@ -104,7 +108,10 @@ def build_router(service: ExportService) -> APIRouter:
         responses={
             200: {
                 "description": "The file, as an attachment.",
-                "content": {"text/html": {"schema": {"type": "string", "format": "binary"}}},
+                "content": {
+                    mime_type: {"schema": {"type": "string", "format": "binary"}}
+                    for mime_type in MIME_TYPES.values()
+                },
             },
             **error_responses("EXPORT_JOB_NOT_FOUND", "EXPORT_FILE_EXPIRED"),
         },

@@ -167,3 +167,40 @@ def test_parsing_stops_when_it_is_told_to() -> None:
 def test_an_unused_footnote_is_told_of() -> None:
     document = parse("text\n\n[^x]: nobody reads this")
     assert [warning.key for warning in document.warnings] == ["warning.export_footnote_unused"]
+
+
+def test_callouts_have_a_title() -> None:
+    document = parse("> [!Warning]- Mind **this**\n> body\n\n> [!note]\n\n> [no] callout")
+    quotes = of_type(document, "blockquote")
+    assert [quote.attributes.get("callout") for quote in quotes] == ["warning", "note", None]
+    assert [child.plain_text() for child in quotes[0].children] == ["Mind this", "body"]
+    assert quotes[0].children[0].children[0].type == "strong"
+    assert [child.plain_text() for child in quotes[1].children] == ["Note"]
+    assert quotes[2].plain_text() == "[no] callout"
+
+
+def test_links_between_notes() -> None:
+    document = parse(
+        "[[Other note]] [[Other#Part|words]] [[#第一 章]] ![[图 1.png]] ![[b.jpg|300]] ![[Note]] `[[x]]` [[]]"
+    )
+    links = [(link.attributes["href"], link.plain_text()) for link in of_type(document, "link")]
+    assert links == [
+        ("Other%20note.md", "Other note"),
+        ("Other.md", "words"),
+        ("#第一-章", "第一 章"),
+        ("Note.md", "Note"),
+    ]
+    images = [(i.attributes["src"], i.attributes["alt"]) for i in of_type(document, "image")]
+    assert images == [("%E5%9B%BE%201.png", "图 1.png"), ("b.jpg", "")]
+    assert "[[x]]" in document.root.plain_text()
+    assert "[[]]" in document.root.plain_text()
+
+
+def test_addresses_are_links_by_themselves() -> None:
+    document = parse(
+        "See https://example.org/a?b=1, me@example.org and readme.md. `https://no.org`"
+    )
+    assert [link.attributes["href"] for link in of_type(document, "link")] == [
+        "https://example.org/a?b=1",
+        "mailto:me@example.org",
+    ]
