@@ -62,8 +62,14 @@ def find(flavour: Flavour, uv: Uv) -> Interpreter | None:
         return named
     if settings.python_archive:
         return _from_archive(Path(settings.python_archive), flavour, uv)
-    found = [ask(program, children) for program in _programs(flavour, uv)]
-    usable = [one for one in found if one is not None and one.version in flavour.pythons]
+    usable: list[Interpreter] = []
+    for program in _programs(flavour, uv):
+        found = ask(program, children)
+        if found is None or found.version not in flavour.pythons:
+            continue
+        if found.version == flavour.pythons[0]:
+            return found
+        usable.append(found)
     return min(usable, key=lambda one: flavour.pythons.index(one.version), default=None)
 
 

@@ -71,10 +71,10 @@ async def settled(app: RunningApp) -> dict[str, Any]:
     return found
 
 
-async def finished(app: RunningApp) -> dict[str, Any]:
+async def finished(app: RunningApp, seconds: float = WAIT_SECONDS) -> dict[str, Any]:
     """Wait for the last event of the latest installation, and return the component then."""
-    async with asyncio.timeout(WAIT_SECONDS):
-        await app.http.get(f"{PATH}/events")
+    async with asyncio.timeout(seconds):
+        await app.http.get(f"{PATH}/events", timeout=seconds)
     return await component(app)
 
 
