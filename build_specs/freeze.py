@@ -1,7 +1,7 @@
 """Freeze the sidecar: ``python -m build_specs.freeze [--clean]``.
 
 Leaves ``dist/sidecar/`` with the program ``sidecar`` (``sidecar.exe``), and ``dist/tauri/`` with
-the same as a Tauri host bundles it. Needs the ``freeze`` and ``speech`` extras. A frozen program
+the same as a Tauri host bundles it. Needs the ``freeze``, ``speech``, ``pdf``, ``docx`` and ``math`` extras. A frozen program
 runs on systems at least as new as the one it was made on: make releases on the oldest.
 """
 
@@ -15,6 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from build_specs.documents import MissingForDocuments, font_files, pango_binaries
 from build_specs.tauri_layout import target_triple, write_tauri_layout
 from build_specs.version_resource import version_resource
 from host_bridge.errors import SidecarStartError
@@ -22,7 +23,7 @@ from host_bridge.launcher import launch
 from sidecar.version import VERSION
 
 ROOT = Path(__file__).resolve().parent.parent
-NEEDED = ("PyInstaller", "fastapi", "faster_whisper", "keyring")
+NEEDED = ("PyInstaller", "fastapi", "faster_whisper", "keyring", "weasyprint", "docx", "ziamath")
 _VERSION_TIMEOUT_SECONDS = 120
 _START_TIMEOUT_SECONDS = 120.0
 
@@ -55,6 +56,11 @@ def freeze(dist: Path, *, clean: bool, target: str | None = None) -> Path:
     if missing:
         raise FreezeError(f"not installed: {', '.join(missing)}; run `python dev.py install` first")
     started = time.monotonic()
+    try:
+        pango_binaries()
+        font_files()
+    except MissingForDocuments as error:
+        raise FreezeError(str(error)) from error
     _run_pyinstaller(dist, clean=clean)
     executable = dist / "sidecar" / ("sidecar.exe" if sys.platform == "win32" else "sidecar")
     _check_version(executable)
