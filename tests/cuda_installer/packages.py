@@ -20,7 +20,11 @@ class version:
 class cuda:
     @staticmethod
     def is_available():
-        return False
+        return {has_device}
+
+    @staticmethod
+    def get_device_name(number):
+        return "a device"
 
 class Tensor:
     def __init__(self, rows):
@@ -34,7 +38,8 @@ class Tensor:
         return self.rows[0][0]
 
 def ones(shape, device="cpu"):
-    return Tensor([[1.0] * shape[1] for _ in range(shape[0])])
+    value = {on_cuda} if device == "cuda" else 1.0
+    return Tensor([[value] * shape[1] for _ in range(shape[0])])
 """
 
 PYANNOTE = {
@@ -43,9 +48,14 @@ PYANNOTE = {
 }
 
 
-def torch_files(version: str = "2.13.0+cpu", cuda: str | None = None) -> dict[str, str]:
-    """Return the files of a small torch."""
-    return {"torch/__init__.py": TORCH.format(version=version, cuda=cuda)}
+def torch_files(
+    version: str = "2.13.0+cpu", cuda: str | None = None, on_cuda: str | None = None
+) -> dict[str, str]:
+    """Return the files of a small torch; with *on_cuda* it has a device that computes with this."""
+    text = TORCH.format(
+        version=version, cuda=cuda, has_device=on_cuda is not None, on_cuda=on_cuda or "None"
+    )
+    return {"torch/__init__.py": text}
 
 
 def build_wheel(folder: Path, name: str, version: str, files: Mapping[str, str]) -> Path:

@@ -193,6 +193,23 @@ def test_an_interpreter_of_the_users_own_is_never_written_to(
     assert files_of(folder) == before
 
 
+@pytest.mark.proves("local-models.runtime.cuda-available-true-only-real")
+@pytest.mark.parametrize(
+    ("on_cuda", "available"), [("1.0", True), ("1 / 0", False), ("2.0", False)]
+)
+def test_a_device_counts_only_if_it_computes(
+    tmp_path: Path, children: Children, on_cuda: str, *, available: bool
+) -> None:
+    venv.create(tmp_path / "own", symlinks=True)
+    packages = next((tmp_path / "own").glob("lib/python*/site-packages"))
+    (packages / "torch").mkdir()
+    for name, text in torch_files("2.13.0", "13.0", on_cuda).items():
+        (packages / name).write_text(text, encoding="utf-8")
+    result = probe(tmp_path / "own" / "bin" / "python", (TENSOR,), children)
+    assert result.works, result
+    assert (result.cuda, result.cuda_available) == ("13.0", available)
+
+
 def test_only_an_answer_of_the_program_counts(tmp_path: Path, children: Children) -> None:
     silent = tmp_path / "python"
     silent.write_text("#!/bin/sh\nexec sleep 600\n", encoding="utf-8")

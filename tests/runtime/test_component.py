@@ -15,7 +15,8 @@ import pytest
 
 from sidecar.runtime.installations import RESOURCE
 from sidecar.runtime.schemas import RuntimeStage
-from tests.app_client import RunningApp, running_app
+from tests.app_client import ROOT, RunningApp, running_app
+from tests.cuda_installer.conftest import is_gone
 from tests.cuda_installer.packages import PYANNOTE, HoldingIndex, Wheelhouse, torch_files
 from tests.cuda_installer.test_install import files_of
 from tests.runtime.conftest import PATH, component, finished, install, settled
@@ -33,7 +34,7 @@ async def events(app: RunningApp, after: int = 0) -> list[tuple[str, dict[str, A
 async def installers() -> list[psutil.Process]:
     """The installers that this process runs."""
     children = await asyncio.to_thread(psutil.Process().children)
-    return [child for child in children if "runtime" in child.cmdline()]
+    return [child for child in children if "--follow-stdin" in child.cmdline()]
 
 
 def site_packages(app: RunningApp) -> Path:
@@ -135,6 +136,34 @@ async def test_asking_again_joins(app: RunningApp, held: HoldingIndex) -> None:
     assert (await finished(app))["status"] == "installed"
     names = [name for name, _ in await events(app)]
     assert names.count("Queued") == names.count("Completed") == 1
+
+
+async def test_an_installer_that_is_killed(app: RunningApp, held: HoldingIndex) -> None:
+    await install(app)
+    assert await asyncio.to_thread(held.asked.wait, 30)
+    (installer,) = await installers()
+    children = await asyncio.to_thread(installer.children, recursive=True)
+    assert [child.name() for child in children] == ["uv"]
+    installer.kill()
+    found = await finished(app)
+    assert found["status"] == "interrupted"
+    assert (await events(app))[-1][1]["error"]["code"] == "RUNTIME_INSTALL_INTERRUPTED"
+    assert await asyncio.to_thread(is_gone, children[0])
+
+
+async def test_an_installation_at_a_terminal(app: RunningApp, held: HoldingIndex) -> None:
+    words = ["runtime", "--root", str(app.data_dir / "runtime"), "install"]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "sidecar", *words, stderr=asyncio.subprocess.DEVNULL, cwd=ROOT
+    )
+    assert await asyncio.to_thread(held.asked.wait, 30)
+    found = await component(app)
+    assert found["status"] == "installing" and found["stage"] in ("resolving", "downloading")
+    assert (await install(app))["status"] == "installing"
+    assert await events(app) == [] and await installers() == []
+    held.released.set()
+    assert await process.wait() == 0
+    assert (await settled(app))["status"] == "installed"
 
 
 @pytest.mark.proves("local-models.runtime.install-no-uv")
