@@ -126,16 +126,22 @@ class _Document(_Entry):
 
 
 class Catalogue:
-    """The catalogue, read when it is first asked for. Reading is quick, and done only once."""
+    """The catalogue, read when it is first asked for, and again when the user's file has changed."""
 
     def __init__(self, models_dir: Path) -> None:
         self._user_file = models_dir / USER_FILE
         self._models: dict[str, CatalogueModel] | None = None
+        self._stamp: tuple[int, int] | None = None
 
     def models(self) -> dict[str, CatalogueModel]:
         """Return every model by its id, in the order of the file."""
-        if self._models is None:
-            self._models = bundled_models() | self._users_models()
+        try:
+            status = self._user_file.stat()
+            stamp = (status.st_size, status.st_mtime_ns)
+        except OSError:
+            stamp = None
+        if self._models is None or stamp != self._stamp:
+            self._models, self._stamp = bundled_models() | self._users_models(), stamp
         return self._models
 
     def _users_models(self) -> dict[str, CatalogueModel]:

@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Query, Response
+from starlette.convertors import StringConvertor, register_url_convertor
 
 from sidecar.kernel.errors import error_responses
 from sidecar.kernel.job_models import OperationResponse
@@ -25,8 +26,15 @@ STREAM_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
+class _ModelIdConvertor(StringConvertor):
+    """A part of a path that isn't the fixed one of the diagnostics."""
+
+    regex = "(?!diagnostics$)[^/]+"
+
+
 def build_router(service: LocalModelService) -> APIRouter:
     """Return the operations under ``/api/local-models``."""
+    register_url_convertor("local_model", _ModelIdConvertor())
     router = APIRouter(prefix="/api/local-models", tags=["local models"])
 
     @router.get(
@@ -93,15 +101,16 @@ def build_router(service: LocalModelService) -> APIRouter:
         return await service.import_package(model_id, request.package_id)
 
     @router.delete(
-        "/{model_id}",
+        "/{model_id:local_model}",
         status_code=204,
         summary="Remove a model",
         description="Removes the model's folder from the managed folder. A model in another folder "
         "counts as not installed here.",
         responses=error_responses("MODEL_NOT_FOUND", "MODEL_IN_USE", "LOCAL_MODEL_NOT_INSTALLED"),
     )
-    async def delete_local_model(model_id: str) -> None:
+    async def delete_local_model(model_id: str) -> Response:
         await service.delete(model_id)
+        return Response(status_code=204)
 
     @router.get(
         "/{model_id}/events",

@@ -1,0 +1,210 @@
+"""Imports from folders and archives, and what is refused."""
+
+import io
+import shutil
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.local_models.conftest import CONTENTS, MODEL, UNKNOWN, Desk
+
+Pack = Callable[[Path, dict[str, bytes]], Path]
+
+
+def as_folder(where: Path, contents: dict[str, bytes]) -> Path:
+    folder = where / "disk"
+    for name, content in contents.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def as_zip(where: Path, contents: dict[str, bytes]) -> Path:
+    path = where / "model.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+    return path
+
+
+def as_tar(where: Path, contents: dict[str, bytes]) -> Path:
+    path = where / "model.tar.gz"
+    with tarfile.open(path, "w:gz") as tape:
+        for name, content in contents.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tape.addfile(member, io.BytesIO(content))
+    return path
+
+
+every_pack = pytest.mark.parametrize("pack", [as_folder, as_zip, as_tar])
+
+
+def left_behind(desk: Desk) -> list[str]:
+    staging = desk.managed / ".staging"
+    found = [path for path in staging.rglob("*") if path.is_file()] if staging.exists() else []
+    return [path.name for path in found]
+
+
+def snapshot(root: Path) -> dict[str, bytes]:
+    paths = [path for path in root.rglob("*") if path.is_file()] if root.is_dir() else [root]
+    return {str(path): path.read_bytes() for path in paths}
+
+
+@pytest.mark.proves(
+    "local-models.import.post", "local-models.import.verified", "local-models.events.names"
+)
+@pytest.mark.parametrize("prefix", ["", "models--x/snapshots/main/"])
+@every_pack
+async def test_a_model_is_imported(desk: Desk, tmp_path: Path, pack: Pack, prefix: str) -> None:
+    contents = {prefix + name: content for name, content in CONTENTS.items()}
+    path = pack(tmp_path, contents | {"README.md": b"words"})
+    before = snapshot(path)
+    model = await desk.imported(path)
+    assert model["status"] == "installed" and model["download"]["status"] == "completed"
+    assert {name: (desk.folder() / name).read_bytes() for name in CONTENTS} == CONTENTS
+    assert not (desk.folder() / "README.md").exists()
+    assert snapshot(path) == before and left_behind(desk) == []
+    assert desk.source.asked == []
+    names = [event.event for event in await desk.events()]
+    assert names[0] == "Queued" and names[-1] == "Completed"
+
+
+@pytest.mark.proves("local-models.import.not-a-model")
+@every_pack
+async def test_what_lacks_files_says_which(desk: Desk, tmp_path: Path, pack: Pack) -> None:
+    path = pack(tmp_path, {"config.json": CONTENTS["config.json"], "notes.txt": b"?"})
+    model = await desk.imported(path)
+    error = model["download"]["error"]
+    assert model["status"] == "not_installed" and model["download"]["status"] == "failed"
+    assert error["code"] == "MODEL_INVALID"
+    assert error["details"]["missing"] == ["model.bin", "tokenizer.json", "vocabulary.txt"]
+    assert left_behind(desk) == [] and not desk.folder().exists()
+
+
+@pytest.mark.proves("local-models.import.not-a-model", "local-models.import.verified")
+@pytest.mark.parametrize("content", [b"cut", CONTENTS["model.bin"][:-1] + b"!"])
+@every_pack
+async def test_wrong_files_are_named(
+    desk: Desk, tmp_path: Path, pack: Pack, content: bytes
+) -> None:
+    model = await desk.imported(pack(tmp_path, CONTENTS | {"model.bin": content}))
+    error = model["download"]["error"]
+    assert (error["code"], error["details"]["wrong"]) == ("MODEL_INVALID", ["model.bin"])
+    assert left_behind(desk) == [] and not desk.folder().exists()
+
+
+async def test_without_known_hashes_the_structure_decides(desk: Desk, tmp_path: Path) -> None:
+    bad = as_folder(tmp_path, CONTENTS | {"model.bin": b"cut"})
+    error = (await desk.imported(bad, UNKNOWN))["download"]["error"]
+    assert (error["code"], error["details"]["wrong"]) == ("MODEL_INVALID", ["model.bin"])
+    assert left_behind(desk) == []
+    good = as_folder(tmp_path / "good", CONTENTS)
+    assert (await desk.imported(good, UNKNOWN))["status"] == "installed"
+
+
+UNSAFE = [
+    "../outside",
+    "a/../../outside",
+    "/tmp/outside",
+    "C:/outside",
+    "C:outside",
+    "..\\outside",
+    "con.txt",
+    "a/NUL",
+    "dot./file",
+]
+
+
+@pytest.mark.proves("local-models.import.archive-safe")
+@pytest.mark.parametrize("name", UNSAFE)
+@pytest.mark.parametrize("pack", [as_zip, as_tar])
+async def test_archives_that_lead_elsewhere(
+    desk: Desk, tmp_path: Path, pack: Pack, name: str
+) -> None:
+    before = set(tmp_path.parent.rglob("*outside*"))
+    model = await desk.imported(pack(tmp_path, CONTENTS | {name: b"evil"}))
+    assert model["download"]["error"]["code"] == "MODEL_INVALID"
+    assert model["download"]["error"]["details"]["reason"] == "unsafe_archive"
+    assert set(tmp_path.parent.rglob("*outside*")) == before
+    assert left_behind(desk) == [] and not desk.folder().exists()
+
+
+@pytest.mark.proves("local-models.import.archive-safe")
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE])
+async def test_links_and_devices_in_a_tar(desk: Desk, tmp_path: Path, kind: bytes) -> None:
+    path = tmp_path / "model.tar"
+    with tarfile.open(path, "w") as tape:
+        member = tarfile.TarInfo("model.bin")
+        member.type, member.linkname = kind, "/etc/passwd"
+        tape.addfile(member)
+    model = await desk.imported(path)
+    assert model["download"]["error"]["details"]["reason"] == "unsafe_archive"
+
+
+@pytest.mark.proves("local-models.import.archive-safe")
+async def test_a_link_in_a_zip(desk: Desk, tmp_path: Path) -> None:
+    path = as_zip(tmp_path, CONTENTS)
+    with zipfile.ZipFile(path, "a") as archive:
+        link = zipfile.ZipInfo("link")
+        link.external_attr = 0o120777 << 16
+        archive.writestr(link, "/etc/passwd")
+    model = await desk.imported(path)
+    assert model["download"]["error"]["details"]["reason"] == "unsafe_archive"
+
+
+@pytest.mark.proves("local-models.import.archive-safe")
+async def test_too_many_or_too_well_packed_files(desk: Desk, tmp_path: Path) -> None:
+    path = as_zip(tmp_path, CONTENTS | {"bomb": bytes(5_000_000)})
+    model = await desk.imported(path)
+    assert model["download"]["error"]["details"]["reason"] == "unsafe_archive"
+    many = {f"file{number}": b"" for number in range(10_001)}
+    model = await desk.imported(as_zip(tmp_path, many))
+    assert model["download"]["error"]["details"]["reason"] == "archive_too_large"
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 cut off"])
+async def test_files_that_are_no_archives(desk: Desk, tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "model.zip"
+    path.write_bytes(content)
+    assert (await desk.imported(path))["download"]["error"]["code"] == "MODEL_INVALID"
+
+
+async def test_a_cut_archive(desk: Desk, tmp_path: Path) -> None:
+    path = as_tar(tmp_path, CONTENTS)
+    path.write_bytes(path.read_bytes()[:-200])
+    assert (await desk.imported(path))["download"]["error"]["code"] == "MODEL_INVALID"
+    assert left_behind(desk) == []
+
+
+@pytest.mark.proves("local-models.import.no-path")
+@pytest.mark.parametrize("body", [{"path": "/etc"}, {"package_id": "package_1", "path": "/etc"}])
+async def test_paths_are_not_taken(desk: Desk, body: dict[str, str]) -> None:
+    answer = await desk.post("import", json=body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "VALIDATION_ERROR")
+    assert await desk.events() == []
+
+
+@pytest.mark.proves("local-models.import.handle-unknown")
+async def test_an_unknown_handle(desk: Desk) -> None:
+    answer = await desk.post("import", json={"package_id": "package_unknown"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "RESOURCE_NOT_FOUND")
+
+
+async def test_a_folder_that_vanished_meanwhile(desk: Desk, tmp_path: Path) -> None:
+    folder = as_folder(tmp_path, CONTENTS)
+    package_id = await desk.package(folder)
+    shutil.rmtree(folder)
+    await desk.post("import", json={"package_id": package_id})
+    assert (await desk.ended())["download"]["error"]["code"] == "MODEL_INVALID"
+
+
+async def test_an_import_repairs_a_damaged_model(desk: Desk, tmp_path: Path) -> None:
+    await desk.downloaded()
+    (desk.folder() / "tokenizer.json").unlink()
+    assert (await desk.model())["status"] == "damaged"
+    assert (await desk.imported(as_folder(tmp_path, CONTENTS)))["status"] == "installed"
+    assert (desk.folder(MODEL) / "tokenizer.json").exists()

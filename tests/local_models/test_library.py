@@ -1,0 +1,174 @@
+"""The list of models, what lies on the disk, and removal."""
+
+import asyncio
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+from sidecar.local_models.catalogue import bundled_models
+from tests.app_client import MODELS_DIR, running_app
+from tests.local_models.conftest import CONTENTS, MODEL, UNKNOWN, Desk
+
+LIST = "/api/local-models"
+
+
+def folder_size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.proves(
+    "local-models.list.get",
+    "local-models.list.no-side-effects",
+    "local-models.list.disk-bytes-not-installed",
+    "local-models.list.no-paths",
+)
+async def test_the_whole_catalogue_is_listed(desk: Desk) -> None:
+    answer = await desk.app.http.get(LIST)
+    body = answer.json()
+    assert answer.status_code == 200
+    listed = [item["model_id"] for item in body["items"]]
+    assert listed == [*bundled_models(), MODEL, "test-gated", UNKNOWN]
+    assert body["page"] == {"total": len(listed), "limit": 50, "offset": 0}
+    assert {item["status"] for item in body["items"]} == {"not_installed"}
+    assert {item["disk_bytes"] for item in body["items"]} == {None}
+    assert {item["download"] for item in body["items"]} == {None}
+    assert str(desk.app.data_dir) not in answer.text
+    assert desk.source.asked == [] and desk.mirror.asked == []
+    assert sorted(path.name for path in desk.managed.iterdir()) == ["catalogue.json"]
+    page = (await desk.app.http.get(LIST, params={"limit": 2, "offset": 1})).json()
+    assert [item["model_id"] for item in page["items"]] == listed[1:3]
+
+
+@pytest.mark.proves(
+    "local-models.list.disk-bytes",
+    "local-models.list.disk-bytes-apart",
+    "local-models.list.disk-bytes-null",
+)
+async def test_disk_bytes_are_those_on_the_disk(desk: Desk) -> None:
+    model = await desk.downloaded()
+    size = folder_size(desk.folder())
+    assert model["disk_bytes"] == size != model["download"]["bytes"]
+    extra = desk.folder() / "below" / "extra.bin"
+    extra.parent.mkdir()
+    extra.write_bytes(b"x" * 1234)
+    model = await desk.model()
+    assert model["disk_bytes"] == size + 1234
+    assert model["download"]["bytes"] == sum(map(len, CONTENTS.values()))
+    extra.unlink()
+    assert (await desk.model())["disk_bytes"] == size
+    (desk.folder() / "gone").symlink_to("nowhere")
+    model = await desk.model()
+    assert (model["disk_bytes"], model["status"]) == (None, "installed")
+
+
+async def test_bytes_of_a_download_are_not_those_on_the_disk(desk: Desk) -> None:
+    gate = desk.served("model.bin").gate = threading.Event()
+    await desk.post("download")
+    await desk.partly(1000)
+    assert (await desk.model())["disk_bytes"] is None
+    gate.set()
+    await desk.ended()
+
+
+@pytest.mark.proves("local-models.list.get", "local-models.delete.only-own-files")
+async def test_models_that_lie_there_besides(desk: Desk, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(MODELS_DIR / "whisper-base", elsewhere, copy_function=os.link)
+    desk.managed.joinpath("my-own").symlink_to(elsewhere)
+    model = await desk.model("my-own")
+    assert (model["status"], model["purpose"], model["removable"]) == (
+        "installed",
+        "transcription",
+        True,
+    )
+    before = folder_size(elsewhere)
+    answer = await desk.app.http.delete(f"{LIST}/my-own")
+    assert answer.status_code == 204
+    assert not desk.managed.joinpath("my-own").is_symlink()
+    assert folder_size(elsewhere) == before
+
+
+async def test_a_model_of_another_folder_is_shown_and_left_alone(tmp_path: Path) -> None:
+    async with running_app(tmp_path) as app:
+        items = (await app.http.get(LIST)).json()["items"]
+        base = next(item for item in items if item["model_id"] == "whisper-base")
+        assert base["status"] == "installed" and base["removable"] is False
+        assert base["disk_bytes"] == folder_size(MODELS_DIR / "whisper-base")
+        answer = await app.http.delete(f"{LIST}/whisper-base")
+        assert answer.json()["error"]["code"] == "LOCAL_MODEL_NOT_INSTALLED"
+        assert (MODELS_DIR / "whisper-base" / "model.bin").is_file()
+
+
+@pytest.mark.proves("local-models.delete.installed", "local-models.delete.not-installed")
+async def test_removal(desk: Desk) -> None:
+    await desk.downloaded()
+    answer = await desk.app.http.delete(f"{LIST}/{MODEL}")
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert not desk.folder().exists()
+    assert (await desk.model())["status"] == "not_installed"
+    assert list((desk.managed / ".staging").iterdir()) == []
+    answer = await desk.app.http.delete(f"{LIST}/{MODEL}")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (
+        409,
+        "LOCAL_MODEL_NOT_INSTALLED",
+    )
+
+
+@pytest.mark.proves("local-models.delete.in-use")
+async def test_a_model_that_is_being_fetched_is_not_removed(desk: Desk) -> None:
+    gate = desk.served("model.bin").gate = threading.Event()
+    await desk.post("download")
+    answer = await desk.app.http.delete(f"{LIST}/{MODEL}")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "MODEL_IN_USE")
+    gate.set()
+    assert (await desk.ended())["status"] == "installed"
+
+
+@pytest.mark.proves("local-models.list.fixed-paths-first")
+async def test_fixed_paths_are_no_models(desk: Desk) -> None:
+    for name in ("diagnostics", "runtime-components"):
+        shutil.copytree(MODELS_DIR / "whisper-base", desk.managed / name, copy_function=os.link)
+        answer = await desk.app.http.delete(f"{LIST}/{name}")
+        wanted = "METHOD_NOT_ALLOWED" if name == "diagnostics" else "MODEL_NOT_FOUND"
+        assert answer.json()["error"]["code"] == wanted
+        assert (desk.managed / name).is_dir()
+    assert "scope" in (await desk.app.http.get(f"{LIST}/diagnostics")).json()
+    listed = [item["model_id"] for item in (await desk.app.http.get(LIST)).json()["items"]]
+    assert "diagnostics" not in listed
+
+
+async def test_files_cannot_be_put_outside_by_a_catalogue(desk: Desk) -> None:
+    path = desk.managed / "catalogue.json"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('"model.bin"', '"../../model.bin"'), encoding="utf-8")
+    answer = await desk.post("download")
+    assert answer.json()["error"]["code"] == "MODEL_NOT_FOUND"
+    assert await asyncio.to_thread(lambda: list(desk.managed.parent.rglob("model.bin"))) == []
+
+
+def test_the_bundled_catalogue() -> None:
+    models = bundled_models()
+    assert {model.purpose for model in models.values()} == {
+        "transcription",
+        "diarization",
+        "speaker_matching",
+        "embedding",
+        "rerank",
+    }
+    for model in models.values():
+        assert len(model.mirrors) >= 2 and model.licence and model.page
+        assert model.known_size in (None, model.size_bytes)
+    first = next(model for model in models.values() if model.purpose == "embedding")
+    assert first.recommended and first.languages == ("zh",)
+    assert models["pyannote-community-1"].gated
+
+
+def test_the_hashes_of_whisper_base_are_those_of_the_real_files() -> None:
+    from sidecar.local_models.installed import sha256_of
+
+    for file in bundled_models()["whisper-base"].files:
+        path = MODELS_DIR / "whisper-base" / file.path
+        assert (path.stat().st_size, sha256_of(path)) == (file.size, file.sha256)
