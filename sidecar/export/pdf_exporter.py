@@ -1,5 +1,6 @@
 """Writes a document as PDF, laid out by WeasyPrint."""
 
+import contextlib
 import itertools
 import logging
 import os
@@ -21,6 +22,7 @@ from sidecar.export.output import OutputFile
 from sidecar.export.pdf_style import page_styles
 from sidecar.export.schemas import ExportOptions
 from sidecar.export.themes import Colours
+from sidecar.kernel.catalogue import Localised
 
 if TYPE_CHECKING:
     from weasyprint.urls import URLFetcher
@@ -87,7 +89,10 @@ class PdfExporter:
             markup.append(part)
             await place.progress(rendering.blocks_done, len(document.root.children))
         with OutputFile(place.output, place.limits.output_bytes) as output:
-            content = await in_thread(place.stop, lay_out, "".join(markup), medium, place)
+            content, unknown = await in_thread(place.stop, lay_out, "".join(markup), medium, place)
+            if unknown:
+                shown = {"characters": " ".join(sorted(unknown)[:10])} if place.quote else {}
+                rendering.notices.add(Localised("warning.export_glyph_missing", shown))
             output.write(content)
             written = await in_thread(place.stop, output.finish)
         return ExportResult(written, rendering.notices.warnings, rendering.shows_content)
@@ -144,18 +149,42 @@ def prepare_fonts(fonts: Fonts, folder: Path) -> None:
     os.environ[CONFIGURATION] = str(file)
 
 
-def lay_out(markup: str, medium: PageMedium, place: Workplace) -> bytes:
-    """Return the PDF of a page of HTML whose pictures are those of *medium*."""
+def lay_out(markup: str, medium: PageMedium, place: Workplace) -> tuple[bytes, set[str]]:
+    """Return the PDF of a page of HTML whose pictures are those of *medium*.
+
+    The second value are the characters that no font has; boxes stand in their place.
+    """
     prepare_fonts(place.fonts, place.cache)
-    # What it logs quotes the document.
-    logging.getLogger("weasyprint").setLevel(logging.CRITICAL)
-    logging.getLogger("fontTools").setLevel(logging.CRITICAL)
     from weasyprint import HTML  # noqa: PLC0415 - heavy, and needs libraries that may be missing
 
     _slant_what_has_no_italic()
-    fetcher = _fetcher(medium)
-    content: bytes = HTML(string=markup, url_fetcher=fetcher, base_url=None).write_pdf()
-    return content
+    with _missing_glyphs() as unknown:
+        fetcher = _fetcher(medium)
+        content: bytes = HTML(string=markup, url_fetcher=fetcher, base_url=None).write_pdf()
+    return content, unknown
+
+
+@contextlib.contextmanager
+def _missing_glyphs() -> Iterator[set[str]]:
+    """Collect the characters that WeasyPrint complains of; nothing else that it says gets through.
+
+    What it logs quotes the document.
+    """
+    found: set[str] = set()
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if str(record.msg).startswith(".notdef glyph") and isinstance(record.args, tuple):
+                found.add(str(record.args[0]))
+
+    logger, listener = logging.getLogger("weasyprint"), Listener()
+    logging.getLogger("fontTools").setLevel(logging.CRITICAL)
+    logger.handlers, logger.propagate = [listener], False
+    logger.setLevel(logging.WARNING)
+    try:
+        yield found
+    finally:
+        logger.removeHandler(listener)
 
 
 def _fetcher(medium: PageMedium) -> "URLFetcher":

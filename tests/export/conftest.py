@@ -3,13 +3,14 @@
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from sidecar.export.assets import Assets
 from sidecar.export.cancellation import StopSignal
-from sidecar.export.document import Metadata
+from sidecar.export.document import Document, Metadata
 from sidecar.export.docx_exporter import DocxExporter
 from sidecar.export.exporter import DocumentExporter, ExportLimits, ExportResult, Workplace
 from sidecar.export.fonts import Fonts
@@ -35,19 +36,18 @@ EXPORTERS: dict[str, Callable[[Workplace], DocumentExporter]] = {
 }
 
 ExportMarkdown = Callable[..., Awaitable[ExportResult]]
+ExportDocument = Callable[..., Awaitable[ExportResult]]
 
 
 @pytest.fixture
-def export_markdown(tmp_path: Path) -> ExportMarkdown:
-    """Return a function that exports a text with the vault ``tmp_path / "vault"``."""
+def export_document(tmp_path: Path) -> ExportDocument:
+    """Return a function that exports a document with the vault ``tmp_path / "vault"``."""
     vault = tmp_path / "vault"
     vault.mkdir()
 
     async def export(
-        markdown: str,
+        document: Document,
         *,
-        title: str | None = None,
-        metadata: Metadata | None = None,
         folder: str = "",
         assets: Assets | None = None,
         limits: ExportLimits | None = None,
@@ -58,16 +58,13 @@ def export_markdown(tmp_path: Path) -> ExportMarkdown:
         async def ignore(_done: int, _total: int) -> None: ...
 
         limits = limits or ExportSettings().limits(format_)
-        stop = StopSignal()
-        document = parse_markdown(markdown, stop)
-        document.title, document.metadata = title, metadata
         place = Workplace(
             output=tmp_path / f"out.{format_}",
             cache=CACHE,
             pictures=VaultPictures(vault, folder, limits.picture_bytes),
             assets=assets or Assets({}),
             limits=limits,
-            stop=stop,
+            stop=StopSignal(),
             progress=ignore,
             quote=quote,
             renderer=RENDERER,
@@ -75,6 +72,20 @@ def export_markdown(tmp_path: Path) -> ExportMarkdown:
             fonts=FONTS,
         )
         return await EXPORTERS[format_](place).export(document, options or ExportOptions())
+
+    return export
+
+
+@pytest.fixture
+def export_markdown(export_document: ExportDocument) -> ExportMarkdown:
+    """Return a function that exports a text with the vault ``tmp_path / "vault"``."""
+
+    async def export(
+        markdown: str, *, title: str | None = None, metadata: Metadata | None = None, **more: Any
+    ) -> ExportResult:
+        document = parse_markdown(markdown, StopSignal())
+        document.title, document.metadata = title, metadata
+        return await export_document(document, **more)
 
     return export
 

@@ -9,6 +9,7 @@ import pytest
 from sidecar.export.document import Metadata
 from sidecar.export.schemas import ExportOptions, PageSize, Palette
 from sidecar.export.themes import THEMES
+from sidecar.kernel.catalogue import localise
 from sidecar.plots.service import CHART_THEMES
 from tests.export.conftest import ExportMarkdown
 from tests.export.pictures import JPEG, WEBP, png
@@ -307,3 +308,12 @@ async def test_any_palette_can_be_read(export_markdown: ExportMarkdown, colour: 
     same = Palette(**dict.fromkeys(dataclasses.asdict(THEMES["light"]), colour))
     result = await export_markdown(THEMED, format_="pdf", options=ExportOptions(palette=same))
     assert read_pdf(result.file.path).pages == 1
+
+
+async def test_characters_that_no_font_has_are_told_of(export_markdown: ExportMarkdown) -> None:
+    result = await export_markdown("a \U000f0001 b", format_="pdf")
+    (warning,) = localise(result.warnings, "en")
+    assert "\U000f0001" in warning
+    unsaved = await export_markdown("a \U000f0001 b", format_="pdf", quote=False)
+    assert "\U000f0001" not in str(localise(unsaved.warnings, "en"))
+    assert len(unsaved.warnings) == 1

@@ -187,6 +187,10 @@ WARNINGS: Final[dict[str, Text]] = {
         "A function plot[ in line {line}] was drawn, but not as written: {reason}",
         "[第 {line} 行的]函数图已绘制，但有需要注意之处：{reason}",
     ),
+    "warning.export_glyph_missing": Text(
+        "Some characters[ ({characters})] are in none of the fonts here; boxes stand in their place.",
+        "部分字符[（{characters}）]在现有字体中不存在，已用方框代替。",
+    ),
     "warning.export_table_too_wide": Text(
         "A table[ in line {line}] has more columns than a page can show[ ({limit})]; its rows were kept as text.",
         "[第 {line} 行]有表格的列数超过页面所能容纳[（{limit}）]，已按文字保留各行。",
