@@ -133,7 +133,7 @@ def served_paths(routes: list[BaseRoute]) -> Iterator[tuple[str, str]]:
             yield from served_paths(inner)
         elif hasattr(route, "path"):
             for method in getattr(route, "methods", None) or ():
-                yield route.path, method.lower()
+                yield getattr(route, "path_format", route.path), method.lower()
 
 
 @pytest.mark.proves("protocol.openapi.served")

@@ -22,6 +22,7 @@ from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.outbound_http import Exchange, OutboundError, OutboundHttp
 from sidecar.local_models.catalogue import CatalogueModel, ModelFile
 from sidecar.local_models.installed import sha256_of
+from sidecar.local_models.sink import HashingSink
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -242,19 +243,21 @@ class FileFetch:
         self._digest = None
         limit = self.total if self.total is not None else MOST_BYTES
         try:
-            with self._part.open("r+b" if offset else "wb") as output:
+            with self._part.open("r+b" if offset else "wb", buffering=0) as output:
                 if offset:
                     output.seek(offset)
                     output.truncate()
-                async for chunk in exchange.response.aiter_raw():
-                    offset += len(chunk)
-                    if offset > limit:
-                        raise WrongFileError
-                    output.write(chunk)
-                    if digest is not None:
-                        digest.update(chunk)
-                    if self._told is not None:
-                        await self._told(offset)
+                sink = HashingSink(output, digest)
+                try:
+                    async for chunk in exchange.response.aiter_raw():
+                        offset += len(chunk)
+                        if offset > limit:
+                            raise WrongFileError
+                        await sink.put(chunk)
+                        if self._told is not None:
+                            await self._told(offset)
+                finally:
+                    await sink.close()
         except OSError as error:
             raise _disk_error(error) from error
         if digest is not None:

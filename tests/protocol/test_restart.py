@@ -131,7 +131,8 @@ class Process(AppClients):
         operation = BY_NAME[f"POST {JOBS[kind].collection}"]
         answer = JOBS[kind].create(self).send(self.session, operation)
         assert answer.status_code == 202, answer.text
-        job_id: str = answer.json()["job_id"]
+        # A transfer of a model has no id that anybody could ask for.
+        job_id: str = answer.json().get("job_id", "")
         return job_id
 
     def job(self, kind: str, job_id: str) -> dict[str, Any]:
@@ -206,7 +207,9 @@ def unfinished(folder: Path) -> set[str]:
     with contextlib.closing(sqlite3.connect(folder / "data" / "app.db")) as database:
         # One snapshot of both tables.
         database.execute("BEGIN")
-        statuses = dict(database.execute("SELECT job_id, status FROM jobs"))
+        # The events of a transfer are those of its model, of which there is one here.
+        resource = "CASE WHEN kind LIKE 'model_%' THEN facet ELSE job_id END"
+        statuses = dict(database.execute(f"SELECT {resource}, status FROM jobs"))
         for job_id, status in statuses.items():
             query = "SELECT terminal FROM events WHERE resource_id = ? ORDER BY sequence"
             ends = [terminal for (terminal,) in database.execute(query, (job_id,))]
