@@ -31,9 +31,10 @@ _BLOCKS_A_STEP: Final = 50
 _ALIGNED: Final = {"center": "center", "right": "right"}
 _SURFACE: Final = "F6F8FA"
 # Of a column, in letters, and the width of one.
-_NARROWEST: Final = 5
+_NARROWEST: Final = 3
 _WIDEST: Final = 40
 _A_LETTER: Final = 115
+_CELL_MARGIN: Final = 80
 
 
 class DocxExporter:
@@ -301,6 +302,11 @@ class _Writer:
                 w("tblStyle", val="TableGrid"),
                 w("tblW", w=sum(widths), type="dxa"),
                 w("tblInd", w=place.indent, type="dxa"),
+                w(
+                    "tblCellMar",
+                    w("left", w=_CELL_MARGIN, type="dxa"),
+                    w("right", w=_CELL_MARGIN, type="dxa"),
+                ),
                 w("tblLook", val="0420", firstRow=1, noHBand=0, noVBand=1),
             ),
             w("tblGrid", *(w("gridCol", w=width) for width in widths)),
@@ -371,6 +377,12 @@ def _column_widths(table: Node, columns: int, room: int) -> list[int]:
         wide = len(words) + sum(ord(character) >= 0x2E80 for character in words)
         column = cell.attributes["column"]
         most[column] = min(_WIDEST, max(most[column], wide + 2))
-    if sum(most) * _A_LETTER <= room:
-        return [wide * _A_LETTER for wide in most]
-    return [max(1, room * wide // sum(most)) for wide in most]
+    needed = [wide * _A_LETTER + 2 * _CELL_MARGIN for wide in most]
+    # Columns that need less than an equal share get what they need, the others share the rest.
+    widths = [0] * columns
+    left, waiting = room, sorted(range(columns), key=needed.__getitem__)
+    for position, column in enumerate(waiting):
+        share = left // (columns - position)
+        widths[column] = max(1, min(needed[column], share))
+        left -= widths[column]
+    return widths

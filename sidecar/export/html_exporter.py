@@ -8,7 +8,7 @@ from sidecar.export.cancellation import StopSignal, in_thread
 from sidecar.export.document import Document
 from sidecar.export.exporter import ExportResult, Workplace
 from sidecar.export.html_rendering import HtmlRendering
-from sidecar.export.html_style import code_styles, document_styles
+from sidecar.export.html_style import document_styles, page_code_styles
 from sidecar.export.output import OutputFile, WrittenFile
 from sidecar.export.schemas import ExportOptions
 
@@ -27,8 +27,8 @@ class HtmlExporter:
         """Write *document*. A cancellation ends the work and leaves no file."""
         place = self._workplace
         rendering = HtmlRendering(document, options, place)
-        styles = document_styles(rendering.colours, options.page_size) + code_styles(
-            options.code_theme
+        styles = document_styles(rendering.colours, options.page_size) + page_code_styles(
+            options.code_theme, rendering.colours
         )
         with OutputFile(place.output, place.limits.output_bytes) as output:
             pieces = rendering.page(styles, POLICY)

@@ -69,7 +69,7 @@ pre > code {{ white-space: pre; }}
 .formula > code {{ white-space: pre-wrap; }} svg.plot {{ max-width: 100%; height: auto; }}
 .table {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; }}
-th, td {{ border: 1px solid var(--border); padding: .4em .75em; text-align: left; vertical-align: top; }}
+th, td {{ border: 1px solid var(--border); padding: .4em .75em; min-width: 3em; text-align: left; vertical-align: top; }}
 th {{ background: var(--surface); }}
 .center {{ text-align: center; }} .right {{ text-align: right; }}
 .metadata {{ display: grid; grid-template-columns: max-content 1fr; gap: .1em 1em; color: var(--muted);
@@ -154,7 +154,7 @@ def document_styles(colours: Colours, page_size: str) -> str:
 
 
 def page_code_styles(theme: CodeTheme, colours: Colours) -> str:
-    """Return the rules for marked code on a page: the hues of *theme* on the colours of the document."""
+    """Return the rules for marked code in a document: the hues of *theme* on the colours of the document."""
     background = colours.code_background
 
     def fitting(match: re.Match[str]) -> str:
