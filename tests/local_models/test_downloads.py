@@ -8,8 +8,19 @@ from dataclasses import replace
 import pytest
 
 from sidecar.kernel.errors import ProjectError
+from sidecar.kernel.setting_store import put_setting
+from sidecar.local_models.service import PROXY_SETTING
 from tests.fakes.model_source import Asked
-from tests.local_models.conftest import CONTENTS, GATED, MODEL, UNKNOWN, Desk, sha256, weights
+from tests.local_models.conftest import (
+    CONTENTS,
+    GATED,
+    MODEL,
+    UNKNOWN,
+    Desk,
+    sha256,
+    weights,
+    write_catalogue,
+)
 
 TOTAL = sum(map(len, CONTENTS.values()))
 WEIGHTS = CONTENTS["model.bin"]
@@ -392,3 +403,15 @@ async def test_a_package_is_a_source(
     (site / "carrier_two" / "data" / "part").write_bytes(b"not it")
     assert (await desk.downloaded())["status"] == "installed"
     assert [path for path in desk.source.paths() if path.endswith("model.bin")]
+
+
+async def test_a_proxy_of_the_settings_is_used(desk: Desk) -> None:
+    hub = "http://hub.invalid"
+    write_catalogue(desk.managed, [hub])
+    for path, served in list(desk.source.files.items()):
+        desk.mirror.files[hub + path] = served
+    proxy = desk.mirror.url
+    await desk.app.services.database.write(lambda tx: put_setting(tx, PROXY_SETTING, proxy))
+    assert (await desk.downloaded())["status"] == "installed"
+    assert holds_everything(desk)
+    assert {path.startswith(hub) for path in desk.mirror.paths()} == {True}

@@ -1,14 +1,18 @@
 """Imports from folders and archives, and what is refused."""
 
+import asyncio
 import io
 import shutil
 import tarfile
+import threading
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 
+from sidecar.local_models import importing
 from tests.local_models.conftest import CONTENTS, MODEL, UNKNOWN, Desk
 
 Pack = Callable[[Path, dict[str, bytes]], Path]
@@ -208,3 +212,33 @@ async def test_an_import_repairs_a_damaged_model(desk: Desk, tmp_path: Path) -> 
     assert (await desk.model())["status"] == "damaged"
     assert (await desk.imported(as_folder(tmp_path, CONTENTS)))["status"] == "installed"
     assert (desk.folder(MODEL) / "tokenizer.json").exists()
+
+
+@pytest.mark.proves("local-models.cancel.post", "local-models.delete.in-use")
+async def test_a_cancelled_import_leaves_nothing(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, cancelled = threading.Event(), threading.Event()
+
+    def slowly(file: IO[bytes], limit: int | None = None) -> Iterator[bytes]:
+        yield file.read(limit or 10)
+        reading.set()
+        cancelled.wait(30)
+        yield b"more"
+
+    monkeypatch.setattr(importing, "_blocks", slowly)
+    package_id = await desk.package(as_folder(tmp_path, CONTENTS))
+    await desk.post("import", json={"package_id": package_id})
+    assert await asyncio.to_thread(reading.wait, 30)
+    for answer in (
+        await desk.app.http.delete(f"/api/local-models/{MODEL}"),
+        await desk.post("import", json={"package_id": package_id}),
+        await desk.post("download"),
+    ):
+        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "MODEL_IN_USE")
+    assert (await desk.post("cancel")).status_code == 202
+    cancelled.set()
+    model = await desk.ended()
+    assert (model["status"], model["download"]["status"]) == ("not_installed", "cancelled")
+    assert left_behind(desk) == []
+    assert (await desk.events())[-1].event == "Cancelled"
