@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from sidecar.export.formulas import Formula
-from sidecar.export.images import Picture, PictureRefused
+from sidecar.export.images import MOST_PIXELS, Picture, PictureRefused, pixel_size
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -17,7 +17,6 @@ EMU_A_POINT: Final = 12700
 FORMULA_POINTS: Final = 11.0
 _PIXELS_AN_EM: Final = 40
 _SMOOTHING: Final = 4
-_MOST_PIXELS: Final = 100_000_000
 _CURVE_STEPS: Final = 8
 _TOKEN: Final = re.compile(r"[MLQCZ]|-?[\d.]+(?:e-?\d+)?")
 
@@ -29,20 +28,18 @@ def word_picture(picture: Picture) -> tuple[bytes, int, int]:
 
     Raises :class:`PictureRefused` for a picture that can't be decoded.
     """
-    from PIL import Image, UnidentifiedImageError  # noqa: PLC0415 - only when there is a picture
+    from PIL import Image  # noqa: PLC0415 - only when there is a picture
 
+    size = pixel_size(picture.content)
+    if picture.mime_type != "image/webp":
+        return picture.content, *size
     try:
         with Image.open(io.BytesIO(picture.content)) as image:
-            if image.width * image.height > _MOST_PIXELS:
-                raise PictureRefused("too_large")
-            size = (image.width, image.height)
-            if picture.mime_type != "image/webp":
-                return picture.content, *size
             output = io.BytesIO()
             image.convert("RGBA" if "A" in image.getbands() else "RGB").save(output, "PNG")
-            return output.getvalue(), *size
-    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise PictureRefused("unreadable") from error
+    return output.getvalue(), *size
 
 
 def formula_png(formula: Formula) -> bytes:
@@ -52,7 +49,7 @@ def formula_png(formula: Formula) -> bytes:
     left, top, width, height = formula.view_box
     scale = _PIXELS_AN_EM * formula.width / width
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
-    if size[0] * size[1] * _SMOOTHING**2 > _MOST_PIXELS:
+    if size[0] * size[1] * _SMOOTHING**2 > MOST_PIXELS:
         raise PictureRefused("too_large")
     result = Image.new("RGBA", size, (0, 0, 0, 0))
     for outline in formula.outlines:

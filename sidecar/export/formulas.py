@@ -73,10 +73,10 @@ class Formulas:
         return formula
 
     def _typeset(self, source: str, display: bool) -> Formula | None:
-        library = _library()
-        font = library.font_with_fallback(self._fonts.chinese())
-        font.fallback.missing.clear()
         try:
+            library = _library()
+            font = library.font_with_fallback(self._fonts.chinese())
+            font.fallback.missing.clear()
             markup = library.tex2mml(_prepared(source), inline=not display).replace(*_ROWS)
             if not source or _has_unknown_command(markup):
                 return None

@@ -18,7 +18,7 @@ class Medium:
     formula_colour = "currentColor"
 
     def picture_address(self, mime_type: str, content: bytes) -> str:
-        """Return the address under which a picture is found."""
+        """Return the address under which a picture is found; may raise ``PictureRefused``."""
         return f"data:{mime_type};base64,{base64.b64encode(content).decode('ascii')}"
 
     def list_start(self, start: int) -> str:

@@ -16,6 +16,7 @@ from sidecar.export.exporter import Workplace
 from sidecar.export.figures import Figures, NoPicture
 from sidecar.export.html_medium import Medium, formula_svg, image_tag, table_text, width_class
 from sidecar.export.html_text import allowed, escaped, language_of, metadata_list
+from sidecar.export.images import PictureRefused
 from sidecar.export.notices import Notices
 from sidecar.export.schemas import ExportOptions
 from sidecar.kernel.catalogue import Locale, current_locale, text
@@ -259,8 +260,13 @@ class HtmlRendering:
             yield f'<span class="no-picture">{escaped(found.words)}</span>'
             return
         alternative, title = str(node.attributes["alt"]), node.attributes.get("title")
-        address = self._medium.picture_address(found.mime_type, found.content)
-        yield image_tag(address, alternative, title)
+        try:
+            address = self._medium.picture_address(found.mime_type, found.content)
+        except PictureRefused as refused:
+            self._figures.refuse(node, refused.reason)
+            yield f'<span class="no-picture">{escaped(alternative)}</span>'
+        else:
+            yield image_tag(address, alternative, title)
 
     def _png(self, content: bytes, alternative: str) -> str:
         return image_tag(self._medium.picture_address("image/png", content), alternative)

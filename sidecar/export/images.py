@@ -1,5 +1,6 @@
 """Pictures of the vault that a document may hold: whole PNG, JPEG and WebP files, nothing else."""
 
+import io
 import os
 import re
 import stat
@@ -86,6 +87,26 @@ class VaultPictures:
             if len(content) > self._max_bytes:
                 raise PictureRefused("too_large")
             return content
+
+
+MOST_PIXELS: Final = 100_000_000
+
+
+def pixel_size(content: bytes) -> tuple[int, int]:
+    """Return width and height of a picture that is going to be decoded.
+
+    Raises :class:`PictureRefused` for one that can't be, or whose pixels would fill the memory.
+    """
+    from PIL import Image, UnidentifiedImageError  # noqa: PLC0415 - only when there is a picture
+
+    try:
+        with Image.open(io.BytesIO(content)) as image:
+            size = (image.width, image.height)
+    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, ValueError) as error:
+        raise PictureRefused("unreadable") from error
+    if size[0] * size[1] > MOST_PIXELS:
+        raise PictureRefused("unreadable")
+    return size
 
 
 def picture_type(content: bytes) -> str | None:

@@ -17,6 +17,7 @@ from sidecar.export.fonts import CONFIGURATION, Fonts
 from sidecar.export.html_medium import Medium
 from sidecar.export.html_rendering import HtmlRendering
 from sidecar.export.html_style import page_code_styles
+from sidecar.export.images import pixel_size
 from sidecar.export.notices import Notices
 from sidecar.export.output import OutputFile
 from sidecar.export.pdf_style import page_styles
@@ -54,6 +55,8 @@ class PageMedium(Medium):
         """Return the name of a picture; the same picture has one name."""
         name = self._names.get(content)
         if name is None:
+            # What can't be decoded would be left out without a word.
+            pixel_size(content)
             name = self._names[content] = f"{SCHEME}:{len(self._names)}"
             self.pictures[name] = (mime_type, content)
         return name

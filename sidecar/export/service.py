@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
+import importlib.util
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -172,6 +173,10 @@ class ExportService:
         """
         if request.format == "pdf":
             await self.check_pdf()
+        elif request.format == "docx" and importlib.util.find_spec("docx") is None:
+            raise ProjectError(
+                "CAPABILITY_NOT_AVAILABLE", details={"format": "docx", "missing": ["python-docx"]}
+            )
         stop = StopSignal()
         limits = NO_ASSET_LIMITS if request.format == "pdf" else ASSET_LIMITS
         assets = await in_thread(stop, read_assets, request.assets, limits, stop)

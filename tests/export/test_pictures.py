@@ -3,6 +3,8 @@
 import base64
 import os
 import socket
+import struct
+import zlib
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from sidecar.export.images import picture_type
 from sidecar.kernel.catalogue import localise
 from tests.export.conftest import LIMITS, ExportMarkdown
-from tests.export.pictures import JPEG, WEBP, png
+from tests.export.pictures import JPEG, WEBP, chunk, png
 from tests.export.reading import read_html
 
 
@@ -157,3 +159,20 @@ async def test_a_warning_names_the_picture(export_markdown: ExportMarkdown) -> N
     (warning,) = localise(result.warnings, "en")
     assert "pictures/missing.png" in warning
     assert "line 3" in warning
+
+
+@pytest.mark.proves("export.hostile.bounded", "export.images.other-format")
+@pytest.mark.parametrize("format_", ["pdf", "docx"])
+async def test_pictures_that_would_fill_the_memory_are_not_decoded(
+    export_markdown: ExportMarkdown, tmp_path: Path, format_: str
+) -> None:
+    rows = zlib.compress(b"\0" * (2_501 * 20_000))
+    header = struct.pack(">IIBBBBB", 20_000, 20_000, 1, 0, 0, 0, 0)
+    bomb = (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+    )
+    assert len(bomb) < 100_000
+    (tmp_path / "vault" / "bomb.png").write_bytes(bomb)
+    result = await export_markdown("![the words](bomb.png)", format_=format_)
+    assert [warning.key for warning in result.warnings] == ["warning.export_image_unreadable"]
+    assert result.file.size < 200_000
