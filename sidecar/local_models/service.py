@@ -250,6 +250,9 @@ class LocalModelService:
         if model is None:
             # It was in a folder of the user's; nobody knows where to get it.
             raise ProjectError("MODEL_DOWNLOAD_FAILED", details={"sources": []})
+        if known.folder is not None and not known.damaged:
+            # The process died between the model's taking its place and the job's end.
+            return JobOutcome({})
         staging = self.library.staging(model_id, DOWNLOAD)
         proxy = await self._database.read(lambda conn: get_setting(conn, PROXY_SETTING))
         http = OutboundHttp(proxy=proxy, read_seconds=self.options.read_seconds)

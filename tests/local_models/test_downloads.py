@@ -9,7 +9,7 @@ import pytest
 
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.setting_store import put_setting
-from sidecar.local_models.service import PROXY_SETTING
+from sidecar.local_models.service import DOWNLOAD_KIND, PROXY_SETTING
 from tests.fakes.model_source import Asked
 from tests.local_models.conftest import (
     CONTENTS,
@@ -415,3 +415,16 @@ async def test_a_proxy_of_the_settings_is_used(desk: Desk) -> None:
     assert (await desk.downloaded())["status"] == "installed"
     assert holds_everything(desk)
     assert {path.startswith(hub) for path in desk.mirror.paths()} == {True}
+
+
+async def test_a_model_that_took_its_place_before_the_process_died_stays(desk: Desk) -> None:
+    """What a kill between the rename and the commit leaves: an unfinished job, a whole model."""
+    await desk.downloaded()
+    asked = len(desk.source.asked)
+    jobs = desk.app.services.jobs
+    request = {"model_id": MODEL}
+    await desk.app.services.database.write(lambda tx: jobs.create(tx, DOWNLOAD_KIND, request))
+    async with asyncio.timeout(30):
+        told = [batch async for batch in desk.app.services.events.subscribe(MODEL)]
+    assert told[-1][-1].event == "Completed"
+    assert len(desk.source.asked) == asked and holds_everything(desk)
