@@ -14,7 +14,7 @@ from typing import Final
 from sidecar.plots.expressions import Expression
 
 # Values of nodes that may be computed for one plot: some tenths of a second.
-EVALUATIONS: Final = 1_200_000
+EVALUATIONS: Final = 800_000
 MOST_POINTS: Final = 4_000
 FEWEST_POINTS: Final = 100
 BASE_POINTS: Final = 480
