@@ -17,6 +17,7 @@ from pathlib import Path
 from host_bridge.errors import SidecarStartError
 from host_bridge.launcher import Sidecar
 from host_bridge.protocol import SHUTDOWN_LIMIT_SECONDS
+from smoke.documents import make_documents
 from smoke.processes import describe, marked, tree, wait_until_gone
 from smoke.recording_to_document import (
     Recording,
@@ -117,6 +118,7 @@ class Lifecycle:
             report.run("second one on the same data", lambda: self._refuse_second(sidecar))
             for recording in (ENGLISH, CHINESE):
                 RecordingWalk(sidecar, recording, self._vault).run(report)
+            report.run("documents", lambda: make_documents(sidecar))
             report.run("cancel in mid-transcription", lambda: self._cancel(sidecar))
         finally:
             report.run("stop", lambda: f"{self._stop(sidecar):.2f} s, exit status 0")
