@@ -41,6 +41,9 @@ def _measure_once(row: Mrow, line: list[Any], **how: Any) -> tuple[float, float]
 Mrow._get_height_nostretch = _measure_once  # type: ignore[assignment, method-assign]  # noqa: SLF001
 
 
+_MOST_FACES = 12
+
+
 class _ForeignGlyph(SimpleGlyph):
     """A glyph of another font, in the units of the mathematical one. Nothing is kerned with it."""
 
@@ -65,6 +68,15 @@ class FallbackFont:
 
         if self._path is None:
             return None
+        try:
+            # A collection holds the same characters as several regions write them.
+            for number in range(_MOST_FACES if self._path.suffix.lower() == ".ttc" else 0):
+                font = TTFont(self._path, lazy=True, fontNumber=number)
+                if str(font["name"].getDebugName(1)).endswith(" SC"):
+                    return font
+                font.close()
+        except (OSError, TTLibError):
+            pass  # It has no face of that name; its first one will do.
         try:
             return TTFont(self._path, lazy=True, fontNumber=0)
         except (OSError, TTLibError):

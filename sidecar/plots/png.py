@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 SCALE: Final = 2
 _SMOOTHING: Final = 2
+_MOST_FACES: Final = 12
 
 FontFor = Callable[[str], Path | None]
 """Gives a font file that has the characters of a text."""
@@ -89,7 +90,16 @@ def _font(path: Path | None) -> "FreeTypeFont":
 
     size = FONT_SIZE * SCALE
     if path is not None:
-        return ImageFont.truetype(str(path), size)
+        first = ImageFont.truetype(str(path), size)
+        # A collection holds the same characters as several regions write them.
+        for index in range(_MOST_FACES if path.suffix.lower() == ".ttc" else 0):
+            try:
+                face = ImageFont.truetype(str(path), size, index)
+            except OSError:
+                break
+            if (face.getname()[0] or "").endswith(" SC"):
+                return face
+        return first
     built_in = ImageFont.load_default(size)
     assert isinstance(built_in, ImageFont.FreeTypeFont)
     return built_in
