@@ -107,5 +107,7 @@ async def shared_app(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run tests that share an application in the event loop that it runs in."""
     for item in items:
-        if "shared_app" in getattr(item, "fixturenames", ()):
+        if "tests/export/" in item.path.as_posix() and "shared_app" in getattr(
+            item, "fixturenames", ()
+        ):
             item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)

@@ -17,8 +17,8 @@ from tests.plots.reading import read_svg
 CANARY = "canary-51c2"
 
 
-async def draw(app: RunningApp, source: str, **more: Any) -> dict[str, Any]:
-    response = await app.http.post("/api/plots/function", json={"source": source, **more})
+async def draw(shared_app: RunningApp, source: str, **more: Any) -> dict[str, Any]:
+    response = await shared_app.http.post("/api/plots/function", json={"source": source, **more})
     assert response.status_code == 200, response.text
     body: dict[str, Any] = response.json()
     has_error = any(d["severity"] == "error" for d in body["diagnostics"])
@@ -27,8 +27,8 @@ async def draw(app: RunningApp, source: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.proves("plots.endpoint.ok", "plots.endpoint.svg", "plots.endpoint.node-count")
-async def test_a_plot_is_drawn(app: RunningApp) -> None:
-    body = await draw(app, "y = sin(x)\n2x^2 + 1")
+async def test_a_plot_is_drawn(shared_app: RunningApp) -> None:
+    body = await draw(shared_app, "y = sin(x)\n2x^2 + 1")
     assert body.keys() == {"result", "diagnostics", "node_count"}
     result = body["result"]
     assert result.keys() == {"content", "mime_type", "width", "height", "warnings"}
@@ -49,10 +49,10 @@ async def test_a_plot_is_drawn(app: RunningApp) -> None:
 
 
 @pytest.mark.proves("plots.endpoint.source-limit")
-async def test_a_source_has_a_length(app: RunningApp) -> None:
+async def test_a_source_has_a_length(shared_app: RunningApp) -> None:
     longest = "x" + " " * 19_999
-    assert (await draw(app, longest))["result"]
-    response = await app.http.post("/api/plots/function", json={"source": longest + " "})
+    assert (await draw(shared_app, longest))["result"]
+    response = await shared_app.http.post("/api/plots/function", json={"source": longest + " "})
     assert (response.status_code, response.json()["error"]["code"]) == (422, "VALIDATION_ERROR")
 
 
@@ -71,8 +71,8 @@ async def test_a_source_has_a_length(app: RunningApp) -> None:
         None,
     ],
 )
-async def test_fields_must_be_right(app: RunningApp, body: Any) -> None:
-    response = await app.http.post("/api/plots/function", json=body)
+async def test_fields_must_be_right(shared_app: RunningApp, body: Any) -> None:
+    response = await shared_app.http.post("/api/plots/function", json=body)
     assert (response.status_code, response.json()["error"]["code"]) == (422, "VALIDATION_ERROR")
 
 
@@ -82,8 +82,8 @@ async def test_fields_must_be_right(app: RunningApp, body: Any) -> None:
     "plots.endpoint.diagnostic-position",
 )
 @pytest.mark.parametrize("language", ["en", "zh-CN"])
-async def test_a_mistake_is_no_failed_request(app: RunningApp, language: str) -> None:
-    response = await app.http.post(
+async def test_a_mistake_is_no_failed_request(shared_app: RunningApp, language: str) -> None:
+    response = await shared_app.http.post(
         "/api/plots/function",
         json={"source": "x\nx^2\nsin(x) + foo"},
         headers={"Accept-Language": language},
@@ -104,53 +104,53 @@ async def test_a_mistake_is_no_failed_request(app: RunningApp, language: str) ->
 
 
 @pytest.mark.proves("plots.endpoint.empty-source")
-async def test_nothing_is_no_plot(app: RunningApp) -> None:
+async def test_nothing_is_no_plot(shared_app: RunningApp) -> None:
     for source in ("", "  \n "):
-        (diagnostic,) = (await draw(app, source))["diagnostics"]
+        (diagnostic,) = (await draw(shared_app, source))["diagnostics"]
         assert diagnostic["code"] == "FUNCTION_PLOT_PARSE_FAILED"
 
 
 @pytest.mark.proves("plots.endpoint.warning-keeps-result")
-async def test_a_warning_keeps_the_picture(app: RunningApp) -> None:
-    body = await draw(app, "expressions: [{expression: x, color: bad}]\nunknown: 1")
+async def test_a_warning_keeps_the_picture(shared_app: RunningApp) -> None:
+    body = await draw(shared_app, "expressions: [{expression: x, color: bad}]\nunknown: 1")
     assert [d["severity"] for d in body["diagnostics"]] == ["warning", "warning"]
     assert body["result"]["content"]
 
 
 @pytest.mark.proves("plots.limits.expressions", "plots.limits.nodes", "plots.limits.code")
-async def test_expressions_and_nodes_are_limited(app: RunningApp) -> None:
-    assert (await draw(app, "\n".join(["x"] * 16)))["result"]
-    too_many = await draw(app, "\n".join(["x"] * 17))
+async def test_expressions_and_nodes_are_limited(shared_app: RunningApp) -> None:
+    assert (await draw(shared_app, "\n".join(["x"] * 16)))["result"]
+    too_many = await draw(shared_app, "\n".join(["x"] * 17))
     (diagnostic,) = too_many["diagnostics"]
     assert (diagnostic["code"], diagnostic["line"]) == ("FUNCTION_PLOT_PARSE_FAILED", 17)
     assert "16" in diagnostic["message"]
     # 4,000 x and 3,998 + in two expressions, and 2 more nodes: 8,000.
     half = "+".join(["x"] * 2_000)
-    exact = await draw(app, f"{half}\n{half}\nsin(x)")
+    exact = await draw(shared_app, f"{half}\n{half}\nsin(x)")
     assert exact["node_count"] == 8_000
     assert exact["result"]
-    over = await draw(app, f"{half}\n{half}\nsin(-x)")
+    over = await draw(shared_app, f"{half}\n{half}\nsin(-x)")
     (diagnostic,) = over["diagnostics"]
     assert (diagnostic["code"], diagnostic["line"]) == ("FUNCTION_PLOT_PARSE_FAILED", 3)
     assert "8000" in diagnostic["message"]
 
 
 @pytest.mark.proves("plots.theme.mapping", "plots.endpoint.theme-default")
-async def test_each_theme_has_its_colours(app: RunningApp) -> None:
+async def test_each_theme_has_its_colours(shared_app: RunningApp) -> None:
     contents = {}
     for theme_id, colours in CHART_THEMES.items():
-        content = (await draw(app, "x", theme_id=theme_id))["result"]["content"]
+        content = (await draw(shared_app, "x", theme_id=theme_id))["result"]["content"]
         assert f'fill="{colours.background}"' in content
         assert f'stroke="{colours.series[0]}"' in content
         contents[theme_id] = content
     assert len(set(contents.values())) == 6
-    assert (await draw(app, "x"))["result"]["content"] == contents["light"]
+    assert (await draw(shared_app, "x"))["result"]["content"] == contents["light"]
 
 
 @pytest.mark.proves("plots.theme.unknown", "plots.theme.unknown-warning")
-async def test_an_unknown_theme_is_light_and_told_of(app: RunningApp) -> None:
-    result = (await draw(app, "x", theme_id="neon"))["result"]
-    light = (await draw(app, "x"))["result"]
+async def test_an_unknown_theme_is_light_and_told_of(shared_app: RunningApp) -> None:
+    result = (await draw(shared_app, "x", theme_id="neon"))["result"]
+    light = (await draw(shared_app, "x"))["result"]
     assert result["content"] == light["content"]
     (warning,) = result["warnings"]
     assert "neon" in warning
@@ -158,7 +158,9 @@ async def test_an_unknown_theme_is_light_and_told_of(app: RunningApp) -> None:
 
 
 @pytest.mark.proves("plots.limits.concurrency", "plots.limits.concurrency-wait")
-async def test_two_are_drawn_at_a_time(app: RunningApp, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_two_are_drawn_at_a_time(
+    shared_app: RunningApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gate, changed = threading.Event(), threading.Condition()
     inside = most = 0
 
@@ -176,7 +178,7 @@ async def test_two_are_drawn_at_a_time(app: RunningApp, monkeypatch: pytest.Monk
                 inside -= 1
 
     monkeypatch.setattr(static_render, "make_geometry", slow)
-    requests = [asyncio.create_task(draw(app, f"{n}x")) for n in range(1, 5)]
+    requests = [asyncio.create_task(draw(shared_app, f"{n}x")) for n in range(1, 5)]
 
     def two_inside() -> bool:
         with changed:
@@ -185,7 +187,7 @@ async def test_two_are_drawn_at_a_time(app: RunningApp, monkeypatch: pytest.Monk
     assert await asyncio.to_thread(two_inside)
     # The others wait; the rest of the server doesn't.
     for path in ("/health", "/api/tasks", "/api/exports"):
-        assert (await app.http.get(path)).status_code == 200
+        assert (await shared_app.http.get(path)).status_code == 200
     assert not any(task.done() for task in requests)
     gate.set()
     bodies = await asyncio.wait_for(asyncio.gather(*requests), 30)
@@ -194,7 +196,7 @@ async def test_two_are_drawn_at_a_time(app: RunningApp, monkeypatch: pytest.Monk
 
 
 @pytest.mark.proves("plots.endpoint.stateless")
-async def test_nothing_is_kept(app: RunningApp, caplog: pytest.LogCaptureFixture) -> None:
+async def test_nothing_is_kept(shared_app: RunningApp, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
 
     def counts(conn: Any) -> dict[str, int]:
@@ -204,18 +206,18 @@ async def test_nothing_is_kept(app: RunningApp, caplog: pytest.LogCaptureFixture
     def files() -> set[str]:
         return {
             str(path)
-            for path in app.data_dir.rglob("*")
+            for path in shared_app.data_dir.rglob("*")
             if "app.db" not in path.name and path.is_file()
         }
 
-    before = await app.services.database.read(counts), files()
+    before = await shared_app.services.database.read(counts), files()
     source = f"expressions: [{{expression: x, label: {CANARY}}}]"
-    assert CANARY in (await draw(app, source))["result"]["content"]
-    assert (await draw(app, f"{CANARY}(x)"))["result"] is None
-    assert (await app.services.database.read(counts), files()) == before
+    assert CANARY in (await draw(shared_app, source))["result"]["content"]
+    assert (await draw(shared_app, f"{CANARY}(x)"))["result"] is None
+    assert (await shared_app.services.database.read(counts), files()) == before
     assert CANARY not in caplog.text
     assert CANARY not in repr([record.__dict__ for record in caplog.records])
-    assert (await app.http.get("/api/exports")).json()["page"]["total"] == 0
+    assert (await shared_app.http.get("/api/exports")).json()["page"]["total"] == 0
 
 
 @pytest.mark.proves("plots.errors.table")
