@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 from tests.app_client import RunningApp
+from tests.export.needs import need_pdf
 
 TERMINAL = ("completed", "failed", "cancelled")
 WAIT_SECONDS = 60.0
@@ -16,6 +17,8 @@ def markdown_request(markdown: str, **more: Any) -> dict[str, Any]:
 
 async def create(app: RunningApp, body: dict[str, Any]) -> str:
     """Create an export and return its id."""
+    if body.get("format") == "pdf":
+        need_pdf()
     response = await app.http.post("/api/exports", json=body)
     assert response.status_code == 202, response.text
     job_id: str = response.json()["job_id"]

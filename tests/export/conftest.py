@@ -23,6 +23,7 @@ from sidecar.export.schemas import ExportFormat, ExportOptions
 from sidecar.export.service import ExportSettings
 from sidecar.plots.service import StaticRenderer
 from tests.app_client import RunningApp, running_app
+from tests.export.needs import need_pdf
 
 LIMITS = ExportSettings().limits("html")
 FONTS = Fonts()
@@ -57,6 +58,8 @@ def export_document(tmp_path: Path) -> ExportDocument:
     ) -> ExportResult:
         async def ignore(_done: int, _total: int) -> None: ...
 
+        if format_ == "pdf":
+            need_pdf()
         limits = limits or ExportSettings().limits(format_)
         place = Workplace(
             output=tmp_path / f"out.{format_}",

@@ -13,10 +13,13 @@ import docx
 from docx.document import Document as WordDocument
 from PIL import Image
 
+from tests.export.needs import need_program
+
 WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 
 
 def _run(tool: str, *arguments: str, content: bytes) -> bytes:
+    need_program(tool)
     result = subprocess.run(
         [tool, *arguments], input=content, capture_output=True, check=False, timeout=120
     )
