@@ -60,7 +60,10 @@ def _phase(sidecar: Serving, job_id: str) -> str | None:
     return progress and progress["phase"]
 
 
-def _follow(sidecar: Serving, job_id: str, *credentials: tuple[str, str]) -> socket.socket:
+def _follow(
+    sidecar: Serving, job_id: str, *credentials: tuple[str, str]
+) -> tuple[socket.socket, bytes]:
+    """Open a stream, and return it with what came of it until the job told of its progress."""
     path = f"/api/media/transcriptions/{job_id}/events"
     connection = socket.create_connection(("127.0.0.1", sidecar.port), timeout=60)
     connection.sendall(request_bytes("GET", path, sidecar.headers(more=credentials), close=False))
@@ -101,9 +104,9 @@ def test_a_stop_while_it_transcribes(transcriber: Serving, start: Start) -> None
     assert "worker:speech" in {child["kind"] for child in listed}
     try:
         transcriber.write(b'{"type":"shutdown"}\n')
-        received = [_read_to_end(stream) for stream in streams]
+        received = [_read_to_end(stream, so_far) for stream, so_far in streams]
     finally:
-        for stream in streams:
+        for stream, _ in streams:
             stream.close()
     assert transcriber.wait(SHUTDOWN_LIMIT_SECONDS) == 0
     assert not any(is_alive(worker.pid) for worker in workers)
