@@ -67,11 +67,15 @@ def _follow(
     path = f"/api/media/transcriptions/{job_id}/events"
     connection = socket.create_connection(("127.0.0.1", sidecar.port), timeout=60)
     connection.sendall(request_bytes("GET", path, sidecar.headers(more=credentials), close=False))
-    return connection
-
-
-def _read_to_end(connection: socket.socket) -> bytes:
     received = b""
+    while b"event: Progress\n" not in received:
+        chunk = connection.recv(65536)
+        assert chunk, received
+        received += chunk
+    return connection, received
+
+
+def _read_to_end(connection: socket.socket, received: bytes) -> bytes:
     while chunk := connection.recv(65536):
         received += chunk
     return received
