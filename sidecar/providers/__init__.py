@@ -1,0 +1,1 @@
+"""Model providers: their settings, and one way to call a model whatever protocol it speaks."""
