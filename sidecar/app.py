@@ -42,6 +42,8 @@ from sidecar.system import router as system_router
 from sidecar.system.service import Check, SystemService
 from sidecar.tasks import router as tasks_router
 from sidecar.tasks.service import TaskService
+from sidecar.usage import router as usage_router
+from sidecar.usage.service import UsageLedger, UsageService
 from sidecar.vault import router as vault_router
 from sidecar.vault.service import VaultService
 from sidecar.version import VERSION
@@ -85,6 +87,8 @@ class Services:
     vault: VaultService
     retrieval: RetrievalService
     tasks: TaskService
+    usage: UsageService
+    ledger: UsageLedger
     runtime: RuntimeService
     local_models: LocalModelService
     system: SystemService
@@ -146,6 +150,7 @@ def build_services(settings: Settings) -> Services:
     vectors_dir = settings.paths.root / "vectors"
     retrieval = build_retrieval(database, jobs, vault, indexer, embedders, vectors_dir)
     tasks = TaskService(database, vault)
+    ledger = UsageLedger(database)
     exports = ExportService(
         database,
         jobs,
@@ -169,6 +174,9 @@ def build_services(settings: Settings) -> Services:
 
     async def credentials_usable() -> None:
         await asyncio.to_thread(credentials.backend)
+
+    async def always_there(_: str) -> None:
+        return
 
     async def jobs_usable() -> None:
         await jobs.counts()
@@ -199,6 +207,7 @@ def build_services(settings: Settings) -> Services:
         ticket_paths={
             r"/api/exports/([^/]+)/file": exports.download,
             r"/api/media/attachments/([^/]+)/content": media.attachments.file,
+            r"/api/usage/(export)": always_there,
         },
     )
     local_models = LocalModelService(
@@ -224,6 +233,8 @@ def build_services(settings: Settings) -> Services:
         vault,
         retrieval,
         tasks,
+        UsageService(database),
+        ledger,
         runtime,
         local_models,
         system,
@@ -250,6 +261,7 @@ def build_api(services: Services, request_stop: Callable[[], None]) -> FastAPI:
     api.include_router(vault_router.build_router(services.vault))
     api.include_router(retrieval_router.build_router(services.retrieval))
     api.include_router(tasks_router.build_router(services.tasks))
+    api.include_router(usage_router.build_router(services.usage))
     api.include_router(runtime_router.build_router(services.runtime))
     api.include_router(local_models_router.build_router(services.local_models))
 

@@ -1,0 +1,1 @@
+"""The one ledger of model calls, whoever makes them."""
