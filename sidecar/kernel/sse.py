@@ -1,21 +1,31 @@
-"""Resource events as server-sent events: ``id``, ``event`` and one line of JSON a frame."""
+"""Server-sent events: one line of JSON a frame.
+
+Resource events carry an ``id`` and can be resumed; the events of a model's answer carry none, and
+their stream ends with the request.
+"""
 
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable
-from typing import Any, Final
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fastapi import Response
 from fastapi.responses import StreamingResponse
 
+from sidecar.kernel.clock import utc_now
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.events import EventLog, StoredEvent
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
 
 # Below the 15 s that clients may count on, whatever else the loop has to do.
 HEARTBEAT_SECONDS: Final = 12.0
 HEARTBEAT: Final = b": heartbeat\n\n"
 HEADERS: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+# How far a source of events that aren't kept may run ahead of a slow reader.
+_EVENTS_AHEAD: Final = 256
 
 # JSON escapes CR, LF and NUL itself; these three end a line for some readers.
 _LINE_BREAKS: Final = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
@@ -99,3 +109,101 @@ async def _frames(
             yield b"".join(encode_frame(event, envelope) for event in batch) if batch else HEARTBEAT
             # Twenty fast followers must not keep the loop from everybody else.
             await asyncio.sleep(0)
+
+
+class StreamedEvent(Protocol):
+    """An event of a stream that isn't kept: a name and JSON data."""
+
+    @property
+    def event(self) -> str:
+        """The event's name."""
+        ...
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What it tells."""
+        ...
+
+
+def model_stream(
+    events: AsyncGenerator[StreamedEvent, None], *, heartbeat_seconds: float = HEARTBEAT_SECONDS
+) -> Response:
+    """Answer with *events* as they come; each frame has ``event, sequence, data, timestamp``.
+
+    Sequences count from 1. While nothing comes, comments keep the connection open. As soon as the
+    client is gone *events* is closed, and nothing is sent any more. An answer can't be resumed, so
+    frames have no ``id``.
+    """
+    return _ClosingStream(
+        model_frames(events, heartbeat_seconds), media_type="text/event-stream", headers=HEADERS
+    )
+
+
+async def model_frames(
+    events: AsyncGenerator[StreamedEvent, None], heartbeat_seconds: float = HEARTBEAT_SECONDS
+) -> AsyncGenerator[bytes, None]:
+    """Yield the bytes of *events*, several frames at a time where they come faster than they are taken."""
+    waiting: asyncio.Queue[StreamedEvent | None] = asyncio.Queue(_EVENTS_AHEAD)
+    pump = asyncio.create_task(_pump(events, waiting))
+    sequence = 0
+    try:
+        while True:
+            try:
+                async with asyncio.timeout(heartbeat_seconds):
+                    event = await waiting.get()
+            except TimeoutError:
+                yield HEARTBEAT
+                continue
+            frames = []
+            while event is not None:
+                sequence += 1
+                frames.append(_model_frame(event, sequence))
+                if waiting.empty():
+                    break
+                event = waiting.get_nowait()
+            if frames:
+                yield b"".join(frames)
+            if event is None:
+                break
+        await pump
+    finally:
+        # The source is closed from inside its own task: its cleanup isn't cut short by our cancel.
+        pump.cancel()
+        await asyncio.wait([pump])
+
+
+async def _pump(
+    events: AsyncGenerator[StreamedEvent, None], waiting: asyncio.Queue[StreamedEvent | None]
+) -> None:
+    try:
+        async with contextlib.aclosing(events):
+            async for event in events:
+                await waiting.put(event)
+    except Exception:
+        await waiting.put(None)
+        raise
+    await waiting.put(None)
+
+
+def _model_frame(event: StreamedEvent, sequence: int) -> bytes:
+    envelope = {
+        "event": event.event,
+        "sequence": sequence,
+        "data": event.data,
+        "timestamp": utc_now(),
+    }
+    body = json.dumps(envelope, ensure_ascii=False, separators=(",", ":")).translate(_LINE_BREAKS)
+    return f"event: {event.event}\ndata: {body}\n\n".encode()
+
+
+class _ClosingStream(StreamingResponse):
+    """Closes what it streams when the client goes away, not whenever it is collected."""
+
+    body_iterator: AsyncGenerator[bytes, None]
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        """Stream, then close."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self.body_iterator.aclose()
