@@ -113,20 +113,24 @@ class AttachmentService:
         return found
 
     async def _identify_recording(self, path: Path) -> ContentType:
-        probe: dict[str, Any] = {}
+        probe = await self._asked_of_prober("probe", path)
+        found = recording_type(probe["container"], has_pictures=probe["has_pictures"])
+        if found is None:
+            raise ProjectError("UNSUPPORTED_AUDIO_FORMAT")
+        return found
+
+    async def _asked_of_prober(self, method: str, path: Path) -> dict[str, Any]:
+        answer: dict[str, Any] = {}
         try:
-            async with aclosing(self._prober.request("probe", {"path": str(path)})) as messages:
+            async with aclosing(self._prober.request(method, {"path": str(path)})) as messages:
                 async for message in messages:
-                    probe = message["data"]
+                    answer = message["data"]
         except ProjectError as error:
             if error.code in ("WORKER_CRASHED", "WORKER_TIMEOUT"):
                 # A file that the decoder can't even look at without breaking is no recording.
                 raise ProjectError("UNSUPPORTED_AUDIO_FORMAT") from None
             raise
-        found = recording_type(probe["container"], has_pictures=probe["has_pictures"])
-        if found is None:
-            raise ProjectError("UNSUPPORTED_AUDIO_FORMAT")
-        return found
+        return answer
 
     async def _keep(
         self, vault_id: str, received: ReceivedFile, found: ContentType, key: str | None
@@ -189,14 +193,18 @@ class AttachmentService:
             raise ProjectError("ATTACHMENT_NOT_FOUND")
         return AttachmentFile(stored, path)
 
-    async def file_of(self, vault_id: str, attachment_id: str) -> Path:
+    async def file_of(self, vault_id: str, attachment_id: str) -> AttachmentFile:
         """Return where the content of an attachment of any vault lies, or raise ``ATTACHMENT_NOT_FOUND``."""
         stored = await self._database.read(
             lambda conn: store.get_attachment(conn, vault_id, attachment_id)
         )
         if stored is None or not await asyncio.to_thread(self._path_of(stored).is_file):
             raise ProjectError("ATTACHMENT_NOT_FOUND")
-        return self._path_of(stored)
+        return AttachmentFile(stored, self._path_of(stored))
+
+    async def duration(self, recording: Path) -> float:
+        """Return the seconds of sound in a recording, or raise ``UNSUPPORTED_AUDIO_FORMAT``."""
+        return float((await self._asked_of_prober("measure", recording))["duration"])
 
     async def _stored(self, attachment_id: str) -> StoredAttachment:
         vault_id = self._vault.require_vault_id()

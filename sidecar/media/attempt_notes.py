@@ -36,6 +36,8 @@ class AttemptNotes:
         self._purpose = purpose
         self._attempts = attempts
         self._facts: dict[str, _Facts] = {}
+        self._fallbacks: dict[str, list[str]] = {}
+        self._left: set[str] = set()
 
     def chosen(self, job_id: str, folder: Path) -> None:
         """Note which model a job takes."""
@@ -55,22 +57,50 @@ class AttemptNotes:
         """Return the folders of the models that are at work."""
         return {facts.folder for facts in list(self._facts.values())}
 
+    def fell_back(self, job_id: str, reason: str) -> None:
+        """Note that something better was tried before, and why it did not work."""
+        self._fallbacks.setdefault(job_id, []).append(reason)
+
+    def left_to_provider(self, job_id: str) -> None:
+        """Note that no local model has a part in the job."""
+        self._left.add(job_id)
+
     def write(self, tx: Transaction, job: Job) -> None:
         """Write down the attempt in the transaction that ends its job."""
-        facts = self._facts.get(job.job_id)
-        attempt = Attempt(
-            "call",
-            self._purpose,
-            job.status,
-            model_id=facts.folder.name if facts else None,
-            requested_device=REQUESTED_DEVICE,
-            actual_device=facts.device if facts else None,
-            load_ms=facts.load_ms if facts else None,
-            duration_ms=facts.duration_ms if facts else None,
-            error_code=job.error_code,
-        )
-        self._attempts.add(tx, attempt)
-        tx.after_commit(lambda: self._forget(job.job_id))
+        self.ended(tx, job.job_id, job.status, job.error_code)
+
+    def ended(self, tx: Transaction, job_id: str, status: str, error_code: str | None) -> None:
+        """Write down how work that is no job of the engine ended."""
+        facts = self._facts.get(job_id)
+        model_id = facts.folder.name if facts else None
+        for reason in self._fallbacks.get(job_id, ()):
+            self._attempts.add(
+                tx,
+                Attempt(
+                    "fallback",
+                    self._purpose,
+                    status,
+                    model_id=model_id,
+                    requested_device=REQUESTED_DEVICE,
+                    fallback_reason=reason,
+                ),
+            )
+        if job_id not in self._left:
+            attempt = Attempt(
+                "call",
+                self._purpose,
+                status,
+                model_id=model_id,
+                requested_device=REQUESTED_DEVICE,
+                actual_device=facts.device if facts else None,
+                load_ms=facts.load_ms if facts else None,
+                duration_ms=facts.duration_ms if facts else None,
+                error_code=error_code,
+            )
+            self._attempts.add(tx, attempt)
+        tx.after_commit(lambda: self._forget(job_id))
 
     def _forget(self, job_id: str) -> None:
         self._facts.pop(job_id, None)
+        self._fallbacks.pop(job_id, None)
+        self._left.discard(job_id)

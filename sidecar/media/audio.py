@@ -94,6 +94,25 @@ def decode(path: Path) -> DecodedAudio:
     return DecodedAudio(samples, truncated=cut or track.damaged_at_end)
 
 
+def measure(path: Path) -> float:
+    """Return the seconds of sound that can be decoded, keeping none of it.
+
+    Raises :class:`UnreadableAudioError` if there is none.
+    """
+    import av  # noqa: PLC0415
+
+    try:
+        with av.open(str(path), metadata_errors="ignore") as container:
+            if not container.streams.audio:
+                raise UnreadableAudioError
+            samples = sum(part.samples for part in _Track(container).resampled())
+    except (av.error.FFmpegError, ValueError) as error:
+        raise UnreadableAudioError from error
+    if not samples:
+        raise UnreadableAudioError
+    return samples / SAMPLE_RATE
+
+
 class _Track:
     """The first audio track of an open container."""
 

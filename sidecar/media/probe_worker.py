@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from sidecar.kernel.worker_process import Task, WorkerServer, WorkFailed
-from sidecar.media.audio import UnreadableAudioError, probe
+from sidecar.media.audio import UnreadableAudioError, measure, probe
 
 
 def probe_recording(params: dict[str, Any], _: Task) -> dict[str, Any]:
@@ -20,6 +20,14 @@ def probe_recording(params: dict[str, Any], _: Task) -> dict[str, Any]:
     }
 
 
+def measure_recording(params: dict[str, Any], _: Task) -> dict[str, Any]:
+    """Say how many seconds of sound the file ``path`` holds: ``duration``."""
+    try:
+        return {"duration": measure(Path(params["path"]))}
+    except UnreadableAudioError:
+        raise WorkFailed("UNSUPPORTED_AUDIO_FORMAT") from None
+
+
 def main() -> None:
     """Serve until stdin ends."""
-    WorkerServer({"probe": probe_recording}).run()
+    WorkerServer({"probe": probe_recording, "measure": measure_recording}).run()

@@ -18,6 +18,7 @@ def segments_of(
     """Return the recogniser's segments in the form in which they are kept.
 
     Times rise, don't overlap and lie within the *duration* (seconds); empty segments are left out.
+    ``log_probability`` and ``words`` may be missing: a provider doesn't tell them.
     """
     kept: list[Segment] = []
     earliest = 0.0
@@ -34,8 +35,8 @@ def segments_of(
                 "start_time": start,
                 "end_time": end,
                 "text": text,
-                "confidence": _probability(math.exp(segment["log_probability"])),
-                "words": _words(segment["words"], start, end, language),
+                "confidence": _confidence(segment.get("log_probability")),
+                "words": _words(segment.get("words", ()), start, end, language),
             }
         )
         earliest = end
@@ -79,6 +80,10 @@ def _tidy(text: str, language: str | None) -> str:
 
 def _within(seconds: float, lowest: float, highest: float) -> float:
     return round(min(max(seconds, lowest), max(lowest, highest)), 3)
+
+
+def _confidence(log_probability: float | None) -> float | None:
+    return None if log_probability is None else _probability(math.exp(log_probability))
 
 
 def _probability(value: float) -> float:

@@ -8,13 +8,38 @@ from sidecar.kernel.jobs import JobEngine
 from sidecar.kernel.paths import DataPaths
 from sidecar.kernel.workers import WorkerPool
 from sidecar.local_models.service import AttemptLog, LocalModels
-from sidecar.media.attachments import SIZE_LIMIT, AttachmentFile, AttachmentService, CurrentVault
+from sidecar.media.attachment_text import AttachmentText, AttachmentTexts, TextProgress
+from sidecar.media.attachments import (
+    SIZE_LIMIT,
+    TRANSCRIPTION,
+    AttachmentFile,
+    AttachmentService,
+    CurrentVault,
+)
+from sidecar.media.attempt_notes import AttemptNotes
 from sidecar.media.notes import NoteWriter, TranscriptNotes, WrittenNote
+from sidecar.media.recognition import Recogniser
+from sidecar.media.remote import (
+    RemoteRecording,
+    RemoteSegment,
+    RemoteTranscriber,
+    RemoteTranscript,
+)
 from sidecar.media.revisions import RevisionService
 from sidecar.media.transcriptions import TranscriptionService
 from sidecar.media.whisper import Whisper
 
-__all__ = ["SIZE_LIMIT", "AttachmentFile", "MediaService", "WrittenNote"]
+__all__ = [
+    "SIZE_LIMIT",
+    "AttachmentFile",
+    "AttachmentText",
+    "MediaService",
+    "RemoteRecording",
+    "RemoteSegment",
+    "RemoteTranscriber",
+    "RemoteTranscript",
+    "WrittenNote",
+]
 
 
 class Vault(CurrentVault, NoteWriter, Protocol):
@@ -34,20 +59,24 @@ class MediaService:
         *,
         vault: Vault,
         models: LocalModels,
+        remote: RemoteTranscriber | None = None,
     ) -> None:
         self.events = events
         self.attachments = AttachmentService(database, paths, vault, workers)
+        recogniser = Recogniser(self.attachments, models, Whisper(workers), remote)
+        notes = AttemptNotes(TRANSCRIPTION, AttemptLog(database))
         self.transcriptions = TranscriptionService(
-            database,
-            jobs,
-            self.attachments,
-            vault,
-            models,
-            Whisper(workers),
-            AttemptLog(database),
+            database, jobs, self.attachments, vault, recogniser, notes
         )
+        self._texts = AttachmentTexts(database, self.attachments, vault, recogniser, notes)
         self.revisions = RevisionService(database, self.transcriptions)
         self.notes = TranscriptNotes(database, self.revisions, self.attachments, vault)
+
+    async def attachment_text(
+        self, attachment_id: str, *, progress: TextProgress | None = None
+    ) -> AttachmentText:
+        """Return the words of a recording without a job; see :meth:`AttachmentTexts.text`."""
+        return await self._texts.text(attachment_id, progress=progress)
 
     async def start(self) -> None:
         """Begin to tidy up what earlier runs left."""

@@ -224,6 +224,16 @@ def get_revision(conn: Readable, job_id: str, revision: int | None = None) -> St
     return _revision_of(row) if row else None
 
 
+def newest_transcript(conn: Readable, attachment_id: str) -> tuple[str, StoredRevision] | None:
+    """Return the current revision of the newest transcript of a recording, and its job."""
+    row = conn.execute(
+        "SELECT r.* FROM transcriptions t JOIN transcript_revisions r USING (job_id)"
+        " WHERE t.attachment_id = ? ORDER BY r.created_at DESC, r.revision DESC LIMIT 1",
+        (attachment_id,),
+    ).fetchone()
+    return (row["job_id"], _revision_of(row)) if row else None
+
+
 def current_revisions(conn: Readable, job_ids: list[str]) -> dict[str, int]:
     """Return the number of the current revision of each job that has one."""
     rows = conn.execute(

@@ -2,8 +2,6 @@
 
 import json
 import time
-from collections.abc import Iterable
-from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,12 +12,13 @@ from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.job_store import Job
 from sidecar.kernel.jobs import JobContext, JobEngine, JobKind, JobOutcome
 from sidecar.kernel.paging import PageQuery, page_of
-from sidecar.local_models.service import AttemptLog, LocalModels, SpeechModel
+from sidecar.local_models.service import SpeechModel
 from sidecar.media import store
 from sidecar.media.attachments import TRANSCRIPTION, AttachmentService, CurrentVault
 from sidecar.media.attempt_notes import AttemptNotes
 from sidecar.media.input_errors import invalid
 from sidecar.media.languages import LANGUAGES
+from sidecar.media.recognition import PROFILES, Recogniser, SpeechRequest, Transcribed
 from sidecar.media.revisions import named_segments
 from sidecar.media.schemas import (
     TranscriptionJob,
@@ -28,14 +27,12 @@ from sidecar.media.schemas import (
     TranscriptionRequest,
     TranscriptionSummary,
 )
-from sidecar.media.segments import Segment, segments_of, transcript_text
-from sidecar.media.whisper import Position, Recognised, Started, Whisper
+from sidecar.media.segments import transcript_text
+from sidecar.media.whisper import Position, Started
 
 MAX_QUEUED: Final = 100
 METADATA_BYTES: Final = 16 * 1024
 PROGRESS_SECONDS: Final = 0.25
-# Profile → the model it uses; None is the best model that is installed.
-PROFILES: Final[dict[str, str | None]] = {"default": None}
 
 
 class TranscriptionService:
@@ -47,17 +44,15 @@ class TranscriptionService:
         jobs: JobEngine,
         attachments: AttachmentService,
         vault: CurrentVault,
-        models: LocalModels,
-        whisper: Whisper,
-        attempts: AttemptLog,
+        recogniser: Recogniser,
+        notes: AttemptNotes,
     ) -> None:
         self._database = database
         self._jobs = jobs
         self._attachments = attachments
         self._vault = vault
-        self._models = models
-        self._whisper = whisper
-        self._notes = AttemptNotes(TRANSCRIPTION, attempts)
+        self._recogniser = recogniser
+        self._notes = notes
         jobs.register(
             JobKind(
                 TRANSCRIPTION,
@@ -147,7 +142,7 @@ class TranscriptionService:
 
     async def check_usable(self) -> None:
         """Raise the code that a job of the default profile would fail with for want of a model."""
-        await self._model(PROFILES["default"])
+        await self._recogniser.model("default")
 
     async def models_in_use(self) -> set[Path]:
         """Return the folders of the models that jobs run with or wait for."""
@@ -156,68 +151,52 @@ class TranscriptionService:
         _, running = await self._jobs.list(TRANSCRIPTION, PageQuery(limit=1), status="running")
         if queued or running > len(used):
             # A job that hasn't begun takes the model that is the best by then.
-            model = await self._models.speech_model(PROFILES["default"])
-            used |= {model.path} if model else set()
+            used |= await self._recogniser.default_folder()
         return used
 
     # -- running -------------------------------------------------------------------------------
 
     async def _run(self, ctx: JobContext) -> JobOutcome:
-        request = ctx.job.request
-        recording = await self._attachments.file_of(request["vault_id"], request["attachment_id"])
-        model = await self._model(PROFILES[request["profile_id"]])
-        self._notes.chosen(ctx.job.job_id, model.path)
-        await ctx.emit("ModelLoading")
-        await ctx.progress("loading_model")
-        recognised: Recognised | None = None
-        work = self._whisper.transcribe(
-            recording,
-            model.path,
-            language=request["language"],
-            word_timestamps=request["word_timestamps"],
+        listener = _JobListener(ctx, self._notes)
+        transcribed = await self._recogniser.recognise(
+            SpeechRequest.of_job(ctx.job.request), listener
         )
-        progress = _Throttled(ctx)
-        async with aclosing(work) as steps:
-            async for step in steps:
-                if isinstance(step, Recognised):
-                    recognised = step
-                    self._notes.stopped(ctx.job.job_id)
-                    await progress.finish()
-                elif isinstance(step, Started):
-                    self._notes.started(ctx.job.job_id, step.device, step.load_ms)
-                    await ctx.emit("TranscriptionStarted", {"duration_seconds": step.duration})
-                    await progress.begin(step.duration)
-                else:
-                    await progress.reach(step)
-        assert recognised is not None, "a worker's last message is its result"
-        return _outcome(ctx.job, recognised)
-
-    async def _model(self, name: str | None) -> SpeechModel:
-        model = await self._models.speech_model(name)
-        if model is None:
-            raise ProjectError("LOCAL_MODEL_NOT_INSTALLED")
-        if model.damaged:
-            raise ProjectError("TRANSCRIPTION_MODEL_UNAVAILABLE")
-        return model
+        return _outcome(ctx.job, transcribed)
 
 
-class _Throttled:
-    """Tells a job's progress, a few times a second at the most."""
+class _JobListener:
+    """Tells a job's followers how it goes on: positions a few times a second at the most."""
 
-    def __init__(self, ctx: JobContext) -> None:
+    def __init__(self, ctx: JobContext, notes: AttemptNotes) -> None:
         self._ctx = ctx
+        self._notes = notes
+        self._job_id = ctx.job.job_id
         self._duration = 0.0
         self._told_at = 0.0
 
-    async def begin(self, duration: float) -> None:
-        self._duration = round(duration, 3)
+    async def sent(self) -> None:
+        self._notes.left_to_provider(self._job_id)
+
+    async def fell_back(self, reason: str) -> None:
+        self._notes.fell_back(self._job_id, reason)
+
+    async def loading(self, model: SpeechModel) -> None:
+        self._notes.chosen(self._job_id, model.path)
+        await self._ctx.emit("ModelLoading")
+        await self._ctx.progress("loading_model")
+
+    async def started(self, step: Started) -> None:
+        self._notes.started(self._job_id, step.device, step.load_ms)
+        await self._ctx.emit("TranscriptionStarted", {"duration_seconds": step.duration})
+        self._duration = round(step.duration, 3)
         await self._tell(0.0)
 
-    async def reach(self, position: Position) -> None:
+    async def reached(self, step: Position) -> None:
         if time.monotonic() - self._told_at >= PROGRESS_SECONDS:
-            await self._tell(min(round(position.seconds, 3), self._duration))
+            await self._tell(min(round(step.seconds, 3), self._duration))
 
-    async def finish(self) -> None:
+    async def recognised(self) -> None:
+        self._notes.stopped(self._job_id)
         await self._tell(self._duration)
 
     async def _tell(self, seconds: float) -> None:
@@ -225,37 +204,26 @@ class _Throttled:
         await self._ctx.progress("transcribing", seconds, self._duration)
 
 
-def _outcome(job: Job, recognised: Recognised) -> JobOutcome:
-    segments = segments_of(recognised.segments, recognised.duration, recognised.language)
-    warnings = list(_warnings(job, recognised, segments))
+def _outcome(job: Job, transcribed: Transcribed) -> JobOutcome:
     result = {
-        "language": recognised.language,
-        "duration_seconds": round(recognised.duration, 3),
-        "source": "local",
-        "fallback_reason": None,
+        "language": transcribed.language,
+        "duration_seconds": round(transcribed.duration, 3),
+        "source": transcribed.source,
+        "fallback_reason": transcribed.fallback_reason,
     }
 
     def store_transcript(tx: Transaction) -> None:
-        store.insert_revision(tx, job.job_id, None, segments, {})
-        for warning in warnings:
+        store.insert_revision(tx, job.job_id, None, transcribed.segments, {})
+        for warning in transcribed.warnings:
             job_store.add_warning(tx, job.job_id, warning)
 
     event = {
         "language": result["language"],
-        "segment_count": len(segments),
+        "segment_count": len(transcribed.segments),
         "duration_seconds": result["duration_seconds"],
-        "warnings": warnings,
+        "warnings": list(transcribed.warnings),
     }
     return JobOutcome(result, event, store_transcript)
-
-
-def _warnings(job: Job, recognised: Recognised, segments: list[Segment]) -> Iterable[str]:
-    if job.request["diarization"]:
-        yield "DIARIZATION_UNAVAILABLE"
-    if not segments:
-        yield "NO_SPEECH_DETECTED"
-    if recognised.truncated:
-        yield "AUDIO_TRUNCATED"
 
 
 def _summary(job: Job, revision: int | None) -> dict[str, Any]:
@@ -275,7 +243,8 @@ def _summary(job: Job, revision: int | None) -> dict[str, Any]:
         "error": error.message() if error and job.status == "failed" else None,
         "error_code": job.error_code,
         "source": result.get("source"),
-        "fallback_reason": result.get("fallback_reason"),
+        "fallback_reason": result.get("fallback_reason")
+        or job.error_details.get("fallback_reason"),
         "revision": revision,
         "created_at": job.created_at,
         "started_at": job.started_at,

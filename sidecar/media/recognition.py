@@ -1,0 +1,226 @@
+"""How one recording becomes segments: by the remote provider if there is one, else by the local model."""
+
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, Protocol
+
+from sidecar.kernel.errors import ProjectError
+from sidecar.kernel.jobs import WORKER_CODES
+from sidecar.kernel.logging import get_logger
+from sidecar.local_models.service import LocalModels, SpeechModel
+from sidecar.media.attachments import AttachmentFile, AttachmentService
+from sidecar.media.file_names import suffix_of
+from sidecar.media.remote import (
+    REMOTE_SIZE_LIMIT,
+    RemoteRecording,
+    RemoteTranscriber,
+    RemoteTranscript,
+)
+from sidecar.media.segments import Segment, segments_of
+from sidecar.media.whisper import Position, Recognised, Started, Whisper
+
+log = get_logger(__name__)
+
+# Profile → the model it uses; None is the best model that is installed.
+PROFILES: Final[dict[str, str | None]] = {"default": None}
+
+FAILURE: Final = "TRANSCRIPTION_FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechRequest:
+    """Which recording to transcribe, and how."""
+
+    vault_id: str
+    attachment_id: str
+    language: str | None = None
+    word_timestamps: bool = False
+    diarization: bool = False
+    profile_id: str = "default"
+
+    @classmethod
+    def of_job(cls, request: Mapping[str, Any]) -> "SpeechRequest":
+        """Return the request that a job keeps."""
+        return cls(**{name: request[name] for name in cls.__dataclass_fields__})
+
+
+@dataclass(frozen=True, slots=True)
+class Transcribed:
+    """A transcript, who made it, and what its reader should know (codes). ``duration`` in seconds."""
+
+    segments: list[Segment]
+    language: str | None
+    duration: float
+    source: Literal["api", "local"]
+    fallback_reason: str | None
+    warnings: tuple[str, ...]
+
+
+class Listener(Protocol):
+    """Who is told how a recognition goes on."""
+
+    async def sent(self) -> None:
+        """The provider has done it; no local model is needed."""
+
+    async def fell_back(self, reason: str) -> None:
+        """The provider could not do it (a project code), and the local model steps in."""
+
+    async def loading(self, model: SpeechModel) -> None:
+        """The local model is about to be loaded."""
+
+    async def started(self, step: Started) -> None:
+        """The local model begins with the recording."""
+
+    async def reached(self, step: Position) -> None:
+        """The local model has come as far as this."""
+
+    async def recognised(self) -> None:
+        """The local model has done its work."""
+
+
+class Recogniser:
+    """Turns recordings into transcripts."""
+
+    def __init__(
+        self,
+        attachments: AttachmentService,
+        models: LocalModels,
+        whisper: Whisper,
+        remote: RemoteTranscriber | None,
+    ) -> None:
+        self._attachments = attachments
+        self._models = models
+        self._whisper = whisper
+        self._remote = remote
+
+    async def model(self, profile_id: str) -> SpeechModel:
+        """Return the model of a profile.
+
+        Raises ``LOCAL_MODEL_NOT_INSTALLED``, or ``TRANSCRIPTION_MODEL_UNAVAILABLE`` for a damaged one.
+        """
+        model = await self._models.speech_model(PROFILES[profile_id])
+        if model is None:
+            raise ProjectError("LOCAL_MODEL_NOT_INSTALLED")
+        if model.damaged:
+            raise ProjectError("TRANSCRIPTION_MODEL_UNAVAILABLE")
+        return model
+
+    async def default_folder(self) -> set[Path]:
+        """Return where the model lies that a job of the default profile would take now."""
+        model = await self._models.speech_model(PROFILES["default"])
+        return {model.path} if model else set()
+
+    async def recognise(self, request: SpeechRequest, listener: Listener) -> Transcribed:
+        """Transcribe a recording. Cancelling the task that runs this ends the work, remote or local.
+
+        An error that follows a fallback names the reason of that in ``details.fallback_reason``.
+        """
+        recording = await self._attachments.file_of(request.vault_id, request.attachment_id)
+        fallback_reason = None
+        try:
+            transcript = await self._remotely(request, recording)
+        except ProjectError as error:
+            fallback_reason = error.code
+            log.warning("transcription.fell_back", extra={"reason": fallback_reason})
+            await listener.fell_back(fallback_reason)
+        else:
+            if transcript is not None:
+                await listener.sent()
+                return await self._from_remote(request, recording, transcript)
+        try:
+            return await self._locally(request, recording.path, listener, fallback_reason)
+        except ProjectError as error:
+            if fallback_reason is None or error.code == "SHUTTING_DOWN":
+                raise
+            code = FAILURE if error.code in WORKER_CODES else error.code
+            details = error.details | {"fallback_reason": fallback_reason}
+            raise ProjectError(code, details=details, **error.params) from error
+
+    # -- by the provider -----------------------------------------------------------------------
+
+    async def _remotely(
+        self, request: SpeechRequest, recording: AttachmentFile
+    ) -> RemoteTranscript | None:
+        if self._remote is None:
+            return None
+        if recording.attachment.size > REMOTE_SIZE_LIMIT:
+            return None
+        transcript = await self._remote.transcribe(
+            RemoteRecording(
+                recording.path,
+                "recording" + suffix_of(recording.attachment.stored_name),
+                recording.attachment.mime_type,
+                request.language,
+            )
+        )
+        if transcript is not None and not transcript.text.strip():
+            raise ProjectError("PROVIDER_INVALID_RESPONSE")
+        return transcript
+
+    async def _from_remote(
+        self, request: SpeechRequest, recording: AttachmentFile, transcript: RemoteTranscript
+    ) -> Transcribed:
+        duration = await self._attachments.duration(recording.path)
+        raw = [
+            {"text": part.text, "start": part.start, "end": part.end}
+            for part in transcript.segments
+        ] or [{"text": transcript.text, "start": 0.0, "end": duration}]
+        language = request.language or transcript.language
+        # A provider tells no probabilities, and text alone says nothing about who spoke.
+        warnings = ("DIARIZATION_UNAVAILABLE",) if request.diarization else ()
+        return Transcribed(
+            segments_of(raw, duration, language), language, duration, "api", None, warnings
+        )
+
+    # -- by the local model --------------------------------------------------------------------
+
+    async def _locally(
+        self,
+        request: SpeechRequest,
+        recording: Path,
+        listener: Listener,
+        fallback_reason: str | None,
+    ) -> Transcribed:
+        model = await self.model(request.profile_id)
+        await listener.loading(model)
+        recognised = await self._recognised(request, recording, model, listener)
+        segments = segments_of(recognised.segments, recognised.duration, recognised.language)
+        warnings = []
+        if request.diarization:
+            warnings.append("DIARIZATION_UNAVAILABLE")
+        if not segments:
+            warnings.append("NO_SPEECH_DETECTED")
+        if recognised.truncated:
+            warnings.append("AUDIO_TRUNCATED")
+        return Transcribed(
+            segments,
+            recognised.language,
+            recognised.duration,
+            "local",
+            fallback_reason,
+            tuple(warnings),
+        )
+
+    async def _recognised(
+        self, request: SpeechRequest, recording: Path, model: SpeechModel, listener: Listener
+    ) -> Recognised:
+        recognised: Recognised | None = None
+        work = self._whisper.transcribe(
+            recording,
+            model.path,
+            language=request.language,
+            word_timestamps=request.word_timestamps,
+        )
+        async with aclosing(work) as steps:
+            async for step in steps:
+                if isinstance(step, Recognised):
+                    recognised = step
+                    await listener.recognised()
+                elif isinstance(step, Started):
+                    await listener.started(step)
+                else:
+                    await listener.reached(step)
+        assert recognised is not None, "a worker's last message is its result"
+        return recognised
