@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi import Depends, FastAPI
 
 from host_bridge.protocol import SessionSettings
+from sidecar.credentials import router as credentials_router
+from sidecar.credentials.service import CredentialService
 from sidecar.export import router as export_router
 from sidecar.export.service import ExportService
 from sidecar.kernel.body_limit import MEBIBYTE, BodyLimit, BodyLimitMiddleware
@@ -255,6 +257,7 @@ def build_api(services: Services, request_stop: Callable[[], None]) -> FastAPI:
     )
     install_error_handlers(api)
     api.include_router(system_router.build_router(services.system, request_stop))
+    api.include_router(credentials_router.build_router(CredentialService(services.credentials)))
     api.include_router(export_router.build_router(services.exports))
     api.include_router(plots_router.build_router(services.plots))
     api.include_router(media_router.build_router(services.media))

@@ -12,8 +12,10 @@ import os
 import re
 import secrets
 import threading
+import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import unquote
 
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.logging import get_logger
@@ -33,11 +35,24 @@ Backend = Literal["keyring", "file"]
 
 
 def check_public_id(credential_id: str) -> None:
-    """Refuse ids that a client must not name: ill-formed ones and those of reserved namespaces."""
-    if credential_id.lower().startswith(RESERVED_NAMESPACES):
+    """Refuse ids that a client must not name: ill-formed ones and those of reserved namespaces.
+
+    Raises ``CREDENTIAL_NAMESPACE_RESERVED``, also for an id that only reads like a reserved one, or
+    ``RESOURCE_NOT_FOUND``.
+    """
+    if _as_read(credential_id).startswith(RESERVED_NAMESPACES):
         raise ProjectError("CREDENTIAL_NAMESPACE_RESERVED")
     if not _ID_PATTERN.fullmatch(credential_id):
         raise ProjectError("RESOURCE_NOT_FOUND")
+
+
+def _as_read(credential_id: str) -> str:
+    """Return the id without what hides its namespace: case, encoding, look-alikes, blanks, invisible marks."""
+    decoded = credential_id
+    while (once := unquote(decoded)) != decoded:
+        decoded = once
+    plain = unicodedata.normalize("NFKC", decoded)
+    return "".join(c for c in plain if unicodedata.category(c)[0] not in "CZ").casefold()
 
 
 class CredentialStore:
