@@ -105,7 +105,7 @@ def measure(path: Path) -> float:
         with av.open(str(path), metadata_errors="ignore") as container:
             if not container.streams.audio:
                 raise UnreadableAudioError
-            samples = sum(part.samples for part in _Track(container).resampled())
+            samples = sum(int(part.samples) for part in _Track(container).resampled())
     except (av.error.FFmpegError, ValueError) as error:
         raise UnreadableAudioError from error
     if not samples:

@@ -93,7 +93,7 @@ class Recogniser:
         self._attachments = attachments
         self._models = models
         self._whisper = whisper
-        self._remote = remote
+        self.remote = remote
 
     async def model(self, profile_id: str) -> SpeechModel:
         """Return the model of a profile.
@@ -143,11 +143,11 @@ class Recogniser:
     async def _remotely(
         self, request: SpeechRequest, recording: AttachmentFile
     ) -> RemoteTranscript | None:
-        if self._remote is None:
+        if self.remote is None:
             return None
         if recording.attachment.size > REMOTE_SIZE_LIMIT:
             return None
-        transcript = await self._remote.transcribe(
+        transcript = await self.remote.transcribe(
             RemoteRecording(
                 recording.path,
                 "recording" + suffix_of(recording.attachment.stored_name),

@@ -63,7 +63,9 @@ class MediaService:
     ) -> None:
         self.events = events
         self.attachments = AttachmentService(database, paths, vault, workers)
-        recogniser = Recogniser(self.attachments, models, Whisper(workers), remote)
+        recogniser = self._recogniser = Recogniser(
+            self.attachments, models, Whisper(workers), remote
+        )
         notes = AttemptNotes(TRANSCRIPTION, AttemptLog(database))
         self.transcriptions = TranscriptionService(
             database, jobs, self.attachments, vault, recogniser, notes
@@ -71,6 +73,10 @@ class MediaService:
         self._texts = AttachmentTexts(database, self.attachments, vault, recogniser, notes)
         self.revisions = RevisionService(database, self.transcriptions)
         self.notes = TranscriptNotes(database, self.revisions, self.attachments, vault)
+
+    def use_remote(self, remote: RemoteTranscriber) -> None:
+        """Ask *remote* first from now on, for who can't give it to the constructor."""
+        self._recogniser.remote = remote
 
     async def attachment_text(
         self, attachment_id: str, *, progress: TextProgress | None = None
