@@ -32,6 +32,7 @@ from sidecar.media import router as media_router
 from sidecar.media.service import SIZE_LIMIT, MediaService
 from sidecar.plots import router as plots_router
 from sidecar.plots.service import PlotService
+from sidecar.providers.service import ProviderService
 from sidecar.retrieval import router as retrieval_router
 from sidecar.retrieval.indexer import SearchIndexer
 from sidecar.retrieval.local_embedder import LocalModelSource
@@ -91,6 +92,7 @@ class Services:
     tasks: TaskService
     usage: UsageService
     ledger: UsageLedger
+    providers: ProviderService
     runtime: RuntimeService
     local_models: LocalModelService
     system: SystemService
@@ -115,6 +117,7 @@ class Services:
         """End streams, work and children, and leave the database whole."""
         self.gate.stopping = True
         self.events.close()
+        await self.providers.close()
         await self.runtime.close()
         await self.exports.close()
         await self.media.close()
@@ -153,6 +156,7 @@ def build_services(settings: Settings) -> Services:
     retrieval = build_retrieval(database, jobs, vault, indexer, embedders, vectors_dir)
     tasks = TaskService(database, vault)
     ledger = UsageLedger(database)
+    providers = ProviderService(database, credentials, ledger, development=settings.development)
     exports = ExportService(
         database,
         jobs,
@@ -237,6 +241,7 @@ def build_services(settings: Settings) -> Services:
         tasks,
         UsageService(database),
         ledger,
+        providers,
         runtime,
         local_models,
         system,

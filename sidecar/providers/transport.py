@@ -90,7 +90,7 @@ class UpstreamAnswer:
             response.headers.get("content-type", "").partition(";")[0].strip().lower()
         )
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield the body as it comes.
 
         Raises ``PROVIDER_TIMEOUT`` for silence, ``PROVIDER_STREAM_TRUNCATED`` for a connection that
@@ -145,7 +145,7 @@ class Transport:
         self,
         upstream: Upstream,
         path: str,
-        fields: Mapping[str, str],
+        fields: Mapping[str, str | list[str]],
         files: Mapping[str, FilePart],
         *,
         seconds: float | None = None,

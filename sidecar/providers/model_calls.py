@@ -1,0 +1,213 @@
+"""Calls of chat models, streamed or not, and of the lists of models."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sidecar.kernel.errors import ProjectError
+from sidecar.providers.adapter import Adapter, ChatCall
+from sidecar.providers.adapters import ADAPTERS
+from sidecar.providers.attempts import AttemptRecord, UsageRecorder
+from sidecar.providers.failures import UpstreamError
+from sidecar.providers.lookup import Configuration, ProviderLookup
+from sidecar.providers.profiles import profile_of
+from sidecar.providers.request_rules import with_overrides
+from sidecar.providers.retries import RetryPolicy, adjusted_body, wait_before_repeat
+from sidecar.providers.schemas import (
+    ChatTarget,
+    ModelEvent,
+    ModelInfo,
+    ModelReply,
+    ModelRequest,
+    Provider,
+)
+from sidecar.providers.streaming import (
+    Draining,
+    StreamControl,
+    StreamedCall,
+    done_event,
+    error_event,
+    model_events,
+)
+from sidecar.providers.transport import Transport
+
+_LIST_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedChat:
+    """A call of a configuration, its body made."""
+
+    adapter: Adapter
+    call: ChatCall
+    body: dict[str, Any]
+    unplaced_rules: tuple[int, ...] = ()
+
+
+def prepare_chat(
+    configuration: Configuration,
+    model: str,
+    request: ModelRequest,
+    *,
+    stream: bool,
+    max_output_tokens: int | None = None,
+) -> PreparedChat:
+    """Return a call with its body, the configuration's rules applied last."""
+    adapter = ADAPTERS[configuration.provider_type]
+    call = ChatCall.of(model, request, profile_of(configuration.base_url), max_output_tokens)
+    body = adapter.chat_body(call, stream=stream)
+    body, unplaced = with_overrides(body, configuration.request_overrides, "chat")
+    return PreparedChat(adapter, call, body, tuple(unplaced))
+
+
+class ModelCalls:
+    """Makes calls and writes each attempt to the ledger."""
+
+    def __init__(
+        self,
+        lookup: ProviderLookup,
+        transport: Transport,
+        recorder: UsageRecorder,
+        retries: RetryPolicy,
+    ) -> None:
+        self._lookup = lookup
+        self._transport = transport
+        self._recorder = recorder
+        self._retries = retries
+        self._draining = Draining()
+        self._open: set[StreamControl] = set()
+
+    async def close(self) -> None:
+        """Interrupt the streams that are open."""
+        for control in tuple(self._open):
+            control.interrupt()
+        await self._draining.close()
+
+    async def stream(
+        self, target: ChatTarget, request: ModelRequest, control: StreamControl | None
+    ) -> AsyncGenerator[ModelEvent, None]:
+        """Yield the events of a call of a stored provider."""
+        try:
+            provider = await self._lookup.usable(target.provider_id)
+        except ProjectError as error:
+            yield error_event(error)
+            yield done_event("failed")
+            return
+        record = self._record(request.source, provider, target.model)
+        events = self.stream_of(provider, target, request, record, control)
+        async with aclosing(events):
+            async for event in events:
+                yield event
+
+    async def stream_of(
+        self,
+        configuration: Configuration,
+        target: ChatTarget,
+        request: ModelRequest,
+        record: AttemptRecord,
+        control: StreamControl | None = None,
+    ) -> AsyncGenerator[ModelEvent, None]:
+        """Yield the events of a call of a configuration, stored or not."""
+        control = control or StreamControl()
+        self._open.add(control)
+        try:
+            try:
+                prepared = prepare_chat(
+                    configuration,
+                    target.model,
+                    request,
+                    stream=True,
+                    max_output_tokens=target.max_output_tokens,
+                )
+                upstream = await self._lookup.upstream(configuration, target.model)
+            except ProjectError as error:
+                yield error_event(error)
+                yield done_event("failed")
+                return
+            streamed = StreamedCall(
+                prepared.adapter, prepared.call, upstream, prepared.body, record
+            )
+            events = model_events(streamed, self._transport, control, self._draining, self._retries)
+            async with aclosing(events):
+                async for event in events:
+                    yield event
+        finally:
+            self._open.discard(control)
+
+    async def complete(self, target: ChatTarget, request: ModelRequest) -> ModelReply:
+        """Return the whole answer of a stored provider; raises :class:`ProjectError`."""
+        provider = await self._lookup.usable(target.provider_id)
+        record = self._record(request.source, provider, target.model)
+        return await self.complete_of(provider, target, request, record)
+
+    async def complete_of(
+        self,
+        configuration: Configuration,
+        target: ChatTarget,
+        request: ModelRequest,
+        record: AttemptRecord,
+    ) -> ModelReply:
+        """Return the whole answer of a configuration, stored or not; raises :class:`ProjectError`."""
+        prepared = prepare_chat(
+            configuration,
+            target.model,
+            request,
+            stream=False,
+            max_output_tokens=target.max_output_tokens,
+        )
+        upstream = await self._lookup.upstream(configuration, target.model)
+        body, repeats = prepared.body, 0
+        while True:
+            record.begin()
+            try:
+                answer = await self._transport.post_json(upstream, prepared.adapter.chat_path, body)
+                reply = _reply(prepared, answer)
+            except UpstreamError as error:
+                error.details = {**upstream.about, **error.details}
+                await record.failed(error)
+                adjusted = adjusted_body(body, error)
+                wait = 0.0 if adjusted else wait_before_repeat(error, repeats, self._retries)
+                if wait is None:
+                    raise
+            except asyncio.CancelledError:
+                await record.cancelled()
+                raise
+            else:
+                await record.completed(reply.usage)
+                return reply
+            repeats += 0 if adjusted else 1
+            body = adjusted or body
+            await asyncio.sleep(wait)
+
+    async def list_models(self, configuration: Configuration) -> list[ModelInfo]:
+        """Return the models that a provider lists now; raises :class:`ProjectError`."""
+        adapter = ADAPTERS[configuration.provider_type]
+        upstream = await self._lookup.upstream(configuration)
+        answer = await self._transport.get_json(
+            upstream, adapter.models_path, seconds=_LIST_SECONDS
+        )
+        try:
+            return adapter.models(_object(answer), profile_of(configuration.base_url))
+        except UpstreamError as error:
+            error.details = {**upstream.about, **error.details}
+            raise
+
+    def _record(self, source: str, provider: Provider, model: str) -> AttemptRecord:
+        return AttemptRecord(self._recorder, source, provider.provider_id, provider.name, model)
+
+
+def _object(answer: Any) -> dict[str, Any]:
+    if isinstance(answer, list):
+        # A list without the object around it.
+        return {"data": answer}
+    if not isinstance(answer, dict):
+        raise UpstreamError("PROVIDER_INVALID_RESPONSE", {})
+    return answer
+
+
+def _reply(prepared: PreparedChat, answer: Any) -> ModelReply:
+    if not isinstance(answer, dict):
+        raise UpstreamError("PROVIDER_INVALID_RESPONSE", {})
+    return prepared.adapter.reply(prepared.call, answer)

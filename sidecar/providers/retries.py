@@ -1,0 +1,54 @@
+"""When a call is made once more, and with what: never after the first byte, and never what may have been done."""
+
+import random
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sidecar.providers.failures import UpstreamError
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and after how many seconds."""
+
+    repeats: int = 2
+    first_wait: float = 0.5
+    longest_wait: float = 5.0
+    """Who asks for a longer wait gets none: the user is told instead."""
+
+
+DEFAULT_POLICY: Final = RetryPolicy()
+
+# Fields that some servers refuse, though the protocol has them.
+_OPTIONAL: Final = ("stream_options",)
+_SWAPPED: Final = (
+    ("max_tokens", "max_completion_tokens"),
+    ("max_completion_tokens", "max_tokens"),
+)
+
+
+def wait_before_repeat(error: UpstreamError, made: int, policy: RetryPolicy) -> float | None:
+    """Return how long to wait before a call is repeated after *made* repeats; None to give up."""
+    refused_connection = "upstream_status" not in error.details
+    repeats = min(policy.repeats, 1) if refused_connection else policy.repeats
+    if not error.not_begun or made >= repeats:
+        return None
+    if error.retry_after is not None:
+        return error.retry_after if error.retry_after <= policy.longest_wait else None
+    # Not all at once again.
+    spread = 0.75 + random.random() / 2  # noqa: S311 - no secret
+    return float(policy.first_wait * 2**made * spread)
+
+
+def adjusted_body(body: dict[str, Any], error: UpstreamError) -> dict[str, Any] | None:
+    """Return *body* without what the provider said it doesn't know, None if that isn't the matter."""
+    if error.details.get("upstream_status") not in (400, 422):
+        return None
+    for name in _OPTIONAL:
+        if name in body and name in error.mentions:
+            return {key: value for key, value in body.items() if key != name}
+    for given, wanted in _SWAPPED:
+        if given in body and wanted not in body and wanted in error.mentions:
+            kept = {key: value for key, value in body.items() if key != given}
+            return {**kept, wanted: body[given]}
+    return None

@@ -1,0 +1,69 @@
+"""The table of providers."""
+
+import json
+import sqlite3
+from typing import Any, Final
+
+from sidecar.kernel.database import Readable, Transaction
+from sidecar.kernel.paging import PageQuery
+from sidecar.providers.schemas import Provider
+
+_JSON: Final = ("capabilities", "request_overrides")
+
+
+def _provider(row: sqlite3.Row) -> Provider:
+    values: dict[str, Any] = dict(row)
+    for name in _JSON:
+        values[name] = json.loads(values[name])
+    return Provider(**values, credential_configured=False)
+
+
+def _row(provider: Provider) -> dict[str, Any]:
+    values = provider.model_dump(exclude={"credential_configured"}, exclude_unset=False)
+    for name in _JSON:
+        values[name] = json.dumps(values[name], ensure_ascii=False)
+    return values
+
+
+def insert(tx: Transaction, provider: Provider) -> None:
+    """Insert a provider."""
+    tx.execute(
+        "INSERT INTO providers (provider_id, name, provider_type, base_url, credential_id,"
+        " default_model, capabilities, enabled, request_overrides, created_at, updated_at)"
+        " VALUES (:provider_id, :name, :provider_type, :base_url, :credential_id, :default_model,"
+        " :capabilities, :enabled, :request_overrides, :created_at, :updated_at)",
+        _row(provider),
+    )
+
+
+def update(tx: Transaction, provider: Provider) -> None:
+    """Store a changed provider."""
+    tx.execute(
+        "UPDATE providers SET name = :name, provider_type = :provider_type, base_url = :base_url,"
+        " credential_id = :credential_id, default_model = :default_model,"
+        " capabilities = :capabilities, enabled = :enabled,"
+        " request_overrides = :request_overrides, updated_at = :updated_at"
+        " WHERE provider_id = :provider_id",
+        _row(provider),
+    )
+
+
+def get(conn: Readable, provider_id: str) -> Provider | None:
+    """Return a provider; whether its secret is configured isn't known here."""
+    row = conn.execute("SELECT * FROM providers WHERE provider_id = ?", (provider_id,)).fetchone()
+    return _provider(row) if row else None
+
+
+def delete(tx: Transaction, provider_id: str) -> bool:
+    """Delete a provider; False if there is none."""
+    return tx.execute("DELETE FROM providers WHERE provider_id = ?", (provider_id,)).rowcount > 0
+
+
+def page(conn: Readable, query: PageQuery) -> tuple[list[Provider], int]:
+    """Return a page of providers, oldest first, and how many there are."""
+    total = conn.execute("SELECT count(*) FROM providers").fetchone()[0]
+    rows = conn.execute(
+        "SELECT * FROM providers ORDER BY created_at, provider_id LIMIT ? OFFSET ?",
+        (query.limit, query.offset),
+    )
+    return [_provider(row) for row in rows], total
