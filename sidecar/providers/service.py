@@ -15,7 +15,9 @@ from sidecar.providers.adapter import guessed_capabilities
 from sidecar.providers.attempts import UsageRecorder
 from sidecar.providers.lookup import ProviderLookup, capabilities_of, invalid_field
 from sidecar.providers.model_calls import ModelCalls
+from sidecar.providers.openai_models import MatchAnswer, TranscriptionAnswer
 from sidecar.providers.retries import DEFAULT_POLICY, RetryPolicy
+from sidecar.providers.routed_calls import ROUTABLE_TYPES, RoutedCalls, RoutedModel, SoundFile
 from sidecar.providers.schemas import (
     Capability,
     ChatTarget,
@@ -32,7 +34,17 @@ from sidecar.providers.schemas import (
 from sidecar.providers.streaming import StreamControl
 from sidecar.providers.transport import DEFAULT_TIMEOUTS, Timeouts, Transport
 
-__all__ = ["ProviderService", "StreamControl"]
+__all__ = [
+    "ROUTABLE_TYPES",
+    "MatchAnswer",
+    "ProviderService",
+    "RetryPolicy",
+    "RoutedCalls",
+    "RoutedModel",
+    "SoundFile",
+    "StreamControl",
+    "TranscriptionAnswer",
+]
 
 InUse = Callable[[Readable, str], bool]
 

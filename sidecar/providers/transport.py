@@ -150,7 +150,10 @@ class Transport:
         *,
         seconds: float | None = None,
     ) -> Any:
-        """POST a form with files and return the JSON of the answer; raises as :meth:`get_json`."""
+        """POST a form with files and return the JSON of the answer; raises as :meth:`get_json`.
+
+        A field with several values is sent once for each.
+        """
         parts = {
             name: (part.file_name, part.content, part.mime_type) for name, part in files.items()
         }
