@@ -115,6 +115,25 @@ def load_blocks(conn: Readable, numbers: Sequence[int]) -> dict[int, FoundBlock]
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A block's text as it stands in the note, and its place in the note's content."""
+
+    text: str
+    start: int
+    end: int
+
+
+def passages(conn: Readable, block_ids: Sequence[str]) -> dict[str, Passage]:
+    """Return the texts of blocks by id."""
+    rows = conn.execute(
+        "SELECT block_id, text, start_char, end_char FROM search_blocks"
+        " WHERE block_id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(block_ids)),),
+    )
+    return {row[0]: Passage(row[1], row[2], row[3]) for row in rows}
+
+
 def existing(conn: Readable, numbers: Sequence[int]) -> set[int]:
     """Return those of the block numbers that there still are."""
     rows = conn.execute(

@@ -1,5 +1,6 @@
 """Search and the state of the index."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +9,7 @@ from sidecar.kernel.clock import utc_now
 from sidecar.kernel.database import Database
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.logging import get_logger
-from sidecar.retrieval import store
+from sidecar.retrieval import search_store, store
 from sidecar.retrieval.embedding import VectorSpace
 from sidecar.retrieval.profile import DEFAULT_PROFILE, RetrievalProfile
 from sidecar.retrieval.rebuild import COMPLETED_STATE, ERROR_STATE, IndexRebuilds
@@ -23,10 +24,12 @@ from sidecar.retrieval.schemas import (
     VectorIndexState,
 )
 from sidecar.retrieval.search import SearchPipeline
-from sidecar.retrieval.search_store import SearchFilter
+from sidecar.retrieval.search_store import Passage, SearchFilter
 from sidecar.retrieval.vector_index import VectorIndex, VectorState
 from sidecar.vault.schemas import VaultStatus
 from sidecar.vault.service import VaultService, check_folder, compare_key, tag_key
+
+__all__ = ["Passage", "RetrievalService"]
 
 log = get_logger(__name__)
 
@@ -79,6 +82,10 @@ class RetrievalService:
             chosen = replace(chosen, fusion=request.retrieval.fusion)
         hits = await self._pipeline.run(request.query, request.mode, wanted, request.limit, chosen)
         return SearchResponse(hits=hits)
+
+    async def passages(self, block_ids: Sequence[str]) -> dict[str, Passage]:
+        """Return the whole text of blocks by id; one that is gone by now is missing."""
+        return await self._database.read(lambda conn: search_store.passages(conn, block_ids))
 
     def _filter(self, request: SearchRequest) -> SearchFilter:
         vault_id = self._vault.require_vault_id()

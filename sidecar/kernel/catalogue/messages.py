@@ -207,6 +207,10 @@ EXPORTS: Final[dict[str, Text]] = {
     "export.footnote_back": Text("Back to the text", "返回正文"),
 }
 
+CHAT: Final[dict[str, Text]] = {
+    "chat.untitled": Text("New chat", "新对话"),
+}
+
 CONTEXT: Final[dict[str, Text]] = {
     "context.retrieval_unavailable": Text(
         "Your notes could not be searched, so this answer does without them.",
@@ -281,6 +285,7 @@ MESSAGES: Final[dict[str, Text]] = {
     **WARNINGS,
     **EXPORTS,
     **PLOTS,
+    **CHAT,
     **CONTEXT,
     **SUGGESTIONS,
     **DOCTOR,
