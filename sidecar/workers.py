@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import Final
 
 WORKERS: Final = {
+    "documents": "sidecar.documents.worker",
     "embedding": "sidecar.retrieval.embedding_worker",
     "export": "sidecar.export.worker",
     "probe": "sidecar.media.probe_worker",

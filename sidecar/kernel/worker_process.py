@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, Final, Protocol
 
 ALIVE_SECONDS: Final = 10.0
+OUT_OF_MEMORY: Final = 70
+"""The exit status of a worker that had no more memory, or took more than it may."""
 
 
 class WorkCancelled(Exception):
@@ -56,8 +58,12 @@ class Method(Protocol):
 class WorkerServer:
     """Reads requests from stdin and runs them one after the other on the main thread."""
 
-    def __init__(self, methods: Mapping[str, Method]) -> None:
+    def __init__(
+        self, methods: Mapping[str, Method], at_end: Callable[[], None] = lambda: None
+    ) -> None:
+        """*at_end* is called before the process leaves, on any thread: it ends what a method started."""
         self._methods = methods
+        self._at_end = at_end
         self._output = _private_stdout()
         self._gate = threading.Lock()
         self._requests: list[dict[str, Any]] = []
@@ -98,7 +104,7 @@ class WorkerServer:
             }
         except MemoryError:
             # Nothing can be trusted after this; the server sees a crash and starts a new worker.
-            os._exit(70)
+            self._leave(OUT_OF_MEMORY)
         except Exception as error:  # noqa: BLE001 - anything else that a library raises is this code
             sys.stderr.write(f"{type(error).__name__}: {error}\n")
             answer = {"type": "error", "id": request["id"], "code": "INTERNAL_ERROR"}
@@ -121,7 +127,7 @@ class WorkerServer:
                     self._unwanted = {message["id"]}
                     if self._current is not None and self._current[0] == message["id"]:
                         self._current[1].cancelled.set()
-        os._exit(0)
+        self._leave(0)
 
     def _send(self, message: dict[str, Any]) -> None:
         line = json.dumps(message, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
@@ -130,7 +136,13 @@ class WorkerServer:
                 self._output.write(line)
                 self._output.flush()
             except OSError:
-                os._exit(0)
+                self._leave(0)
+
+    def _leave(self, status: int) -> None:
+        try:
+            self._at_end()
+        finally:
+            os._exit(status)
 
 
 def _private_stdout() -> BinaryIO:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from sidecar.kernel import catalogue
 from sidecar.kernel.catalogue import ERRORS, FATAL, MESSAGES, Localised, LocalisedError
 from sidecar.kernel.catalogue.errors import ERROR_GROUPS
+from sidecar.kernel.errors import ProjectError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SIDECAR = REPOSITORY / "sidecar"
@@ -319,6 +320,16 @@ def test_stored_messages_are_put_into_the_readers_language() -> None:
     assert shown["warnings"] == ["没有找到主题“mist”，已使用浅色配色。", "plain"]
     assert shown["error"] == "附件“a.pdf”无法读取，请移除它或换一种格式。"
     assert stored["progress"]["message"] == {"$message": "phase.indexing", "params": {}}
+
+
+def test_the_reason_in_an_error_is_in_the_language_of_the_error() -> None:
+    error = ProjectError(
+        "CHAT_ATTACHMENT_FAILED", name="a.docx", reason=Localised("attachment.damaged")
+    )
+
+    assert error.message("zh-CN") == "附件“a.docx”无法读取（文件已损坏），请移除它或换一种格式。"
+    assert error.message("en").startswith("The attachment “a.docx” could not be read: the file is")
+    assert catalogue.localise(error.localised().to_json(), "zh-CN") == error.message("zh-CN")
 
 
 def test_a_message_may_be_a_parameter_of_another() -> None:

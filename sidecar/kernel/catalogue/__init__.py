@@ -58,14 +58,16 @@ _MISSING: Final = "…"
 def text(key: str, locale: Locale | None = None, **params: object) -> str:
     """The message ``key`` in ``locale`` (default: the current one).
 
-    A placeholder without a value shows as an ellipsis. An unknown key is a KeyError: it is a programming mistake.
+    A parameter may be such a message itself. A placeholder without a value shows as an ellipsis. An unknown key is a
+    KeyError: it is a programming mistake.
     """
-    return fill(_in_language(MESSAGES[key], locale), params)
+    return fill(_in_language(MESSAGES[key], locale), _shown(params, locale))
 
 
 def error_text(code: str, locale: Locale | None = None, **params: object) -> str:
     """The message of an error code, as ``text`` gives it; an unknown code gets the one for internal errors."""
-    return fill(_in_language(ERRORS.get(code) or ERRORS["INTERNAL_ERROR"], locale), params)
+    entry = ERRORS.get(code) or ERRORS["INTERNAL_ERROR"]
+    return fill(_in_language(entry, locale), _shown(params, locale))
 
 
 def fatal_text(code: str, locale: Locale | None = None, **params: object) -> str:
@@ -125,6 +127,13 @@ class LocalisedError:
 def _stored(params: Mapping[str, object]) -> dict[str, object]:
     return {
         name: value.to_json() if isinstance(value, Localised | LocalisedError) else value
+        for name, value in params.items()
+    }
+
+
+def _shown(params: Mapping[str, object], locale: Locale | None) -> dict[str, object]:
+    return {
+        name: localise(value, locale) if isinstance(value, Localised | LocalisedError) else value
         for name, value in params.items()
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from sidecar.kernel.catalogue.attachment_messages import ATTACHMENTS
 from sidecar.kernel.catalogue.demo_messages import DEMO
 from sidecar.kernel.catalogue.doctor_messages import DOCTOR
 from sidecar.kernel.catalogue.entries import Text
@@ -287,6 +288,7 @@ MESSAGES: Final[dict[str, Text]] = {
     **PLOTS,
     **CHAT,
     **CONTEXT,
+    **ATTACHMENTS,
     **SUGGESTIONS,
     **DOCTOR,
     **RUNTIME,

@@ -90,7 +90,7 @@ MODELS: Final[dict[str, ErrorSpec]] = {
 CHAT: Final[dict[str, ErrorSpec]] = {
     "CHAT_ATTACHMENT_FAILED": ErrorSpec(
         422,
-        "The attachment[ “{name}”] could not be read. Remove it, or attach it in another format.",
-        "附件[“{name}”]无法读取，请移除它或换一种格式。",
+        "The attachment[ “{name}”] could not be read[: {reason}]. Remove it, or attach it in another format.",
+        "附件[“{name}”]无法读取[（{reason}）]，请移除它或换一种格式。",
     ),
 }
