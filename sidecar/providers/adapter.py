@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Protocol
 
 from sidecar.providers.failures import UpstreamError
 from sidecar.providers.frames import Frame, FrameReader
 from sidecar.providers.profiles import Profile
 from sidecar.providers.schemas import (
     Capability,
+    FinishReason,
     ModelEvent,
     ModelInfo,
     ModelReply,
@@ -17,8 +18,6 @@ from sidecar.providers.schemas import (
     TokenUsage,
 )
 from sidecar.providers.tool_names import ToolNames
-
-FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "other"]
 
 _DATA_URI: Final = re.compile(r"data:(image/(?:png|jpeg|webp));base64,([A-Za-z0-9+/=]+)")
 
@@ -51,12 +50,15 @@ class ChatCall:
 class Decoder(Protocol):
     """Reads one streamed answer."""
 
-    usage: TokenUsage | None
-    """What was reported so far."""
     finish_reason: FinishReason | None
     """Why the model stopped; None while it goes on."""
     ended: bool
     """Whether the protocol's end was seen: nothing more is to be read."""
+
+    @property
+    def usage(self) -> TokenUsage | None:
+        """What was reported so far."""
+        ...
 
     @property
     def complete(self) -> bool:

@@ -150,7 +150,6 @@ class _Call:
     arguments: list[str] = field(default_factory=list)
     characters: WholeCharacters = field(default_factory=WholeCharacters)
     started: bool = False
-    ended: bool = False
 
 
 class ToolCallParts:
@@ -204,20 +203,21 @@ class ToolCallParts:
         """Start a call whose name is known to be whole."""
         yield from self._start(self._calls[key])
 
-    def end(self, key: Any = None, *, whole: str | None = None) -> Iterator[ModelEvent]:
-        """End one call, or all that are open; *whole* are the arguments as told once more at the end.
+    def settle(self, key: Any, arguments: Any) -> Iterator[ModelEvent]:
+        """Take a call's whole arguments, as some tell them once more; they count if no piece came."""
+        call = self._calls.get(key)
+        if call is not None and not call.arguments:
+            yield from self.add(key, arguments=arguments)
+
+    def end(self) -> Iterator[ModelEvent]:
+        """End the calls, in the order in which they began.
 
         Raises ``PROVIDER_INVALID_RESPONSE`` for a call without a name or whose arguments are no object.
         """
-        for found, call in self._calls.items():
-            if call.ended or (key is not None and found != key):
-                continue
+        for call in self._calls.values():
             yield from self._start(call)
-            if whole and not call.arguments:
-                yield from self._tell(call, whole)
-            rest = call.characters.rest()
-            call.arguments.append(rest)
-            call.ended = True
+            if rest := call.characters.rest():
+                yield from self._tell(call, rest)
             yield ModelEvent(
                 "ToolCallEnd",
                 {

@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from sidecar.providers.adapter import (
     ChatCall,
-    FinishReason,
     finish_reason_of,
     invalid,
     model_info,
@@ -23,7 +22,14 @@ from sidecar.providers.event_parts import (
 from sidecar.providers.failures import failure_told_in_stream
 from sidecar.providers.frames import Frame, SseReader
 from sidecar.providers.profiles import Profile, reasoning_of, reported_usage
-from sidecar.providers.schemas import Message, ModelEvent, ModelInfo, ModelReply, TokenUsage
+from sidecar.providers.schemas import (
+    FinishReason,
+    Message,
+    ModelEvent,
+    ModelInfo,
+    ModelReply,
+    TokenUsage,
+)
 
 END: Final = "[DONE]"
 _FINISH: Final[Mapping[str, FinishReason]] = {

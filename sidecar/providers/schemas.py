@@ -37,6 +37,9 @@ ModelEventName = Literal[
 
 TERMINAL_EVENT: Final = "Done"
 
+FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "other"]
+"""Why a model stopped: it was done, or not allowed more, or wants tools, or was held back."""
+
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
@@ -133,7 +136,7 @@ class ModelReply:
     reasoning_content: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     usage: TokenUsage | None = None
-    finish_reason: str | None = None
+    finish_reason: FinishReason | None = None
 
 
 ProviderType = Literal[

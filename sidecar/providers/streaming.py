@@ -15,7 +15,7 @@ from sidecar.providers.event_parts import text_delta, thinking_delta, usage_even
 from sidecar.providers.failures import UpstreamError
 from sidecar.providers.frames import Frame, FrameReader
 from sidecar.providers.retries import RetryPolicy, adjusted_body, wait_before_repeat
-from sidecar.providers.schemas import ModelEvent, ModelReply
+from sidecar.providers.schemas import ModelEvent, ModelReply, TokenUsage
 from sidecar.providers.transport import Transport, Upstream, UpstreamAnswer
 
 log = get_logger(__name__)
@@ -202,10 +202,13 @@ async def model_events(
     control.on_end(reading.stop)
     decoder = streamed.adapter.decoder(streamed.call)
     failure: ProjectError | None = None
+    usage: TokenUsage | None = None
     try:
         try:
             async with aclosing(_decoded(streamed, reading, decoder, control)) as events:
                 async for event in events:
+                    if event.event == "Usage":
+                        usage = TokenUsage(**event.data)
                     yield event
         except ProjectError as error:
             failure = error
@@ -216,25 +219,37 @@ async def model_events(
             draining.add(reading.task)
         else:
             await reading.close()
-        if control.ending == "interrupted":
-            failure = ProjectError("PROVIDER_STREAM_INTERRUPTED")
-        if failure is not None:
-            failure.details = {**streamed.upstream.about, **failure.details}
-            await record.failed(failure, decoder.usage)
-            yield error_event(failure)
-            yield done_event("failed")
-        elif control.ending == "cancelled":
-            await record.cancelled(decoder.usage)
-            yield done_event("cancelled")
-        else:
-            await record.completed(decoder.usage)
-            yield done_event("completed", decoder.finish_reason or "stop")
+        usage = usage or decoder.usage
+        for event in await _last(streamed, control, failure, decoder.finish_reason, usage):
+            yield event
     finally:
         try:
             if reading.task not in draining.tasks:
                 await reading.close()
         finally:
-            await record.cancelled(decoder.usage)
+            await record.cancelled(usage or decoder.usage)
+
+
+async def _last(
+    streamed: StreamedCall,
+    control: StreamControl,
+    failure: ProjectError | None,
+    finish_reason: str | None,
+    usage: TokenUsage | None,
+) -> tuple[ModelEvent, ...]:
+    """Write how the attempt ended, and return the events that say so."""
+    record = streamed.record
+    if control.ending == "interrupted":
+        failure = ProjectError("PROVIDER_STREAM_INTERRUPTED")
+    if failure is not None:
+        failure.details = {**streamed.upstream.about, **failure.details}
+        await record.failed(failure, usage)
+        return error_event(failure), done_event("failed")
+    if control.ending == "cancelled":
+        await record.cancelled(usage)
+        return (done_event("cancelled"),)
+    await record.completed(usage)
+    return (done_event("completed", finish_reason or "stop"),)
 
 
 async def _decoded(
@@ -246,7 +261,7 @@ async def _decoded(
         if control.ending:
             return
         if isinstance(item, ModelReply):
-            decoder.usage, decoder.ended = item.usage, True
+            decoder.finish_reason, decoder.ended = item.finish_reason, True
             for event in _events_of(item):
                 yield event
             return
