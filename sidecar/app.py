@@ -29,13 +29,18 @@ from sidecar.kernel.workers import WorkerPool
 from sidecar.local_models import router as local_models_router
 from sidecar.local_models.service import LocalModels, LocalModelService, ModelLibrary
 from sidecar.media import router as media_router
+from sidecar.media.routed import RoutedTranscriber
 from sidecar.media.service import SIZE_LIMIT, MediaService
+from sidecar.model_routing import router as model_routing_router
+from sidecar.model_routing.schemas import RoutedCapability
+from sidecar.model_routing.service import LocalModelId, ModelRoutingService
 from sidecar.plots import router as plots_router
 from sidecar.plots.service import PlotService
-from sidecar.providers.service import ProviderService
+from sidecar.providers.service import ProviderService, RoutedCalls
 from sidecar.retrieval import router as retrieval_router
 from sidecar.retrieval.indexer import SearchIndexer
 from sidecar.retrieval.local_embedder import LocalModelSource
+from sidecar.retrieval.routed_models import RoutedModelSource, local_embedding
 from sidecar.retrieval.service import RetrievalService
 from sidecar.retrieval.wiring import build_retrieval
 from sidecar.runtime import router as runtime_router
@@ -93,6 +98,7 @@ class Services:
     usage: UsageService
     ledger: UsageLedger
     providers: ProviderService
+    routing: ModelRoutingService
     runtime: RuntimeService
     local_models: LocalModelService
     system: SystemService
@@ -139,6 +145,29 @@ def _unavailable(code: str) -> Check:
     return check
 
 
+def _local_model_names(
+    models: LocalModels, embedders: LocalModelSource
+) -> dict[RoutedCapability, LocalModelId]:
+    """Return what tells for each capability which local model would be used."""
+
+    async def embedding() -> str | None:
+        embedder = await embedders.local()
+        return embedder.space.model_id if embedder else None
+
+    async def transcription() -> str | None:
+        model = await models.speech_model()
+        return model.name if model and not model.damaged else None
+
+    async def speaker_matching() -> str | None:
+        return None
+
+    return {
+        "embedding": embedding,
+        "transcription": transcription,
+        "speaker_matching": speaker_matching,
+    }
+
+
 def build_services(settings: Settings) -> Services:
     """Wire the services of one run together; nothing is opened or started yet."""
     gate = SecurityGate(settings.session_token, settings.host_token, settings.development)
@@ -152,11 +181,21 @@ def build_services(settings: Settings) -> Services:
     models_dirs = (settings.paths.models, *settings.extra_models)
     models = LocalModels(models_dirs)
     embedders = LocalModelSource(models_dirs, workers, models.files.is_unchanged)
-    vectors_dir = settings.paths.root / "vectors"
-    retrieval = build_retrieval(database, jobs, vault, indexer, embedders, vectors_dir)
-    tasks = TaskService(database, vault)
     ledger = UsageLedger(database)
     providers = ProviderService(database, credentials, ledger, development=settings.development)
+    routing = ModelRoutingService(
+        database,
+        providers,
+        RoutedCalls(providers.lookup, providers.transport, ledger),
+        ledger,
+        local_models=_local_model_names(models, embedders),
+        local_embedding=lambda: local_embedding(embedders),
+    )
+    vectors_dir = settings.paths.root / "vectors"
+    routed_embedders = RoutedModelSource(embedders, routing, database)
+    retrieval = build_retrieval(database, jobs, vault, indexer, routed_embedders, vectors_dir)
+    routing.on_change(retrieval.models_changed)
+    tasks = TaskService(database, vault)
     exports = ExportService(
         database,
         jobs,
@@ -168,7 +207,14 @@ def build_services(settings: Settings) -> Services:
         ],
     )
     media = MediaService(
-        database, events, jobs, workers, settings.paths, vault=vault, models=models
+        database,
+        events,
+        jobs,
+        workers,
+        settings.paths,
+        vault=vault,
+        models=models,
+        remote=RoutedTranscriber(routing),
     )
 
     inference = LocalInference(jobs, retrieval.check_model)
@@ -242,6 +288,7 @@ def build_services(settings: Settings) -> Services:
         UsageService(database),
         ledger,
         providers,
+        routing,
         runtime,
         local_models,
         system,
@@ -270,6 +317,7 @@ def build_api(services: Services, request_stop: Callable[[], None]) -> FastAPI:
     api.include_router(retrieval_router.build_router(services.retrieval))
     api.include_router(tasks_router.build_router(services.tasks))
     api.include_router(usage_router.build_router(services.usage))
+    api.include_router(model_routing_router.build_router(services.routing))
     api.include_router(runtime_router.build_router(services.runtime))
     api.include_router(local_models_router.build_router(services.local_models))
 

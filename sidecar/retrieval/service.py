@@ -63,6 +63,10 @@ class RetrievalService:
         """Stop the background work."""
         await self._vectors.close()
 
+    def models_changed(self) -> None:
+        """Have the vectors of a model completed that is chosen from now on."""
+        self._vectors.blocks_changed()
+
     # -- search --------------------------------------------------------------------------------
 
     async def search(

@@ -172,9 +172,27 @@ class VectorIndex:
     async def rebuild(self, report: Report) -> None:
         """Build all vectors of the open vault; the old ones serve until the new ones are whole.
 
-        A build of the same space that was broken off by a kill is gone on with.
+        Where a route is set its model builds, and then the local one too if it has no index that it
+        could step in with. A build of the same space that was broken off by a kill is gone on with.
         """
         embedder = await self._builder()
+        failure: ProjectError | None = None
+        try:
+            await self._build(embedder, report)
+        except ProjectError as error:
+            failure = error
+        local = await self._models.local() if embedder.space.source == "api" else None
+        if local is not None:
+            made = await self.serving_set("local")
+            if made is None or made.space != local.space:
+                await self._build(local, report)
+        if failure is not None:
+            raise failure
+
+    async def _build(self, embedder: Embedder, report: Report) -> None:
+        if embedder.space.dimension == 0:
+            # The route leaves it to the model, whose first answer tells it.
+            await embedder.embed_queries(["dimension"])
         made = await self._begin(self._vault.require_vault_id(), embedder.space)
         try:
             total = await self._pending(made)

@@ -77,7 +77,8 @@ async def vault(tmp_path: Path) -> AsyncIterator[Vault]:
 def models(monkeypatch: pytest.MonkeyPatch) -> Models:
     """The models of every application that the test runs: at first one local model."""
     found = Models(HashEmbedder())
-    monkeypatch.setattr("sidecar.app.LocalModelSource", lambda *_: found)
+    for name in ("LocalModelSource", "RoutedModelSource"):
+        monkeypatch.setattr(f"sidecar.app.{name}", lambda *_: found)
     return found
 
 

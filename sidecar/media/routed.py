@@ -1,0 +1,20 @@
+"""Sound through the routes of the user's choice."""
+
+from sidecar.media.remote import RemoteRecording, RemoteSegment, RemoteTranscript
+from sidecar.model_routing.service import ModelRoutingService, SoundFile
+
+
+class RoutedTranscriber:
+    """Transcribes by the provider that transcription is routed to."""
+
+    def __init__(self, routing: ModelRoutingService) -> None:
+        self._routing = routing
+
+    async def transcribe(self, recording: RemoteRecording) -> RemoteTranscript | None:
+        """Return the provider's transcript; None where no route is configured."""
+        file = SoundFile(recording.path, recording.file_name, recording.mime_type)
+        answer = await self._routing.transcribe(file, recording.language)
+        if answer is None:
+            return None
+        segments = [RemoteSegment(part.text, part.start, part.end) for part in answer.segments]
+        return RemoteTranscript(answer.text, answer.language, segments)
