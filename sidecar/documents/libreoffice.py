@@ -82,7 +82,7 @@ def to_pptx(path: Path, folder: Path, soffice: Path, check: Callable[[], None]) 
     the conversion. Raises :class:`Refused`.
     """
     profile, output = folder / "profile", folder / "output"
-    _make_profile(profile)
+    make_profile(profile)
     source = folder / "presentation.ppt"
     shutil.copyfile(path, source)
     command = [
@@ -109,7 +109,8 @@ def to_pptx(path: Path, folder: Path, soffice: Path, check: Callable[[], None]) 
     return result
 
 
-def _make_profile(profile: Path) -> None:
+def make_profile(profile: Path) -> None:
+    """Make the folder of a profile that forbids macros, links and the network."""
     (profile / "user").mkdir(parents=True)
     items = "".join(
         _ITEM.format(path=path, name=name, value=value) for path, name, value in _SETTINGS

@@ -34,12 +34,12 @@ def need_libreoffice() -> str:
     return program
 
 
-def converted(source: Path, target: str, folder: Path) -> Path:
-    """Return *source* as LibreOffice writes it in the format *target*."""
+def converted(source: Path, target: str, folder: Path, profile: Path | None = None) -> Path:
+    """Return *source* as LibreOffice writes it in the format *target*, with a *profile* of its settings."""
     command = [
         need_libreoffice(),
         "--headless",
-        f"-env:UserInstallation={(folder / 'maker').as_uri()}",
+        f"-env:UserInstallation={(profile or folder / 'maker').as_uri()}",
         "--convert-to",
         target,
         "--outdir",

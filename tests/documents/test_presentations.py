@@ -14,7 +14,7 @@ from pptx.enum.chart import XL_CHART_TYPE
 from pptx.presentation import Presentation as PptxPresentation
 from pptx.util import Inches
 
-from sidecar.documents import worker
+from sidecar.documents import libreoffice, worker
 from sidecar.documents.libreoffice import find_soffice, to_pptx
 from sidecar.documents.refusal import Refused
 from sidecar.documents.service import DocumentService
@@ -272,6 +272,39 @@ async def test_a_converter_that_hangs_is_ended_with_its_children(
         to_pptx(old_plan, folder, hanging, lambda: None)
     assert caught.value.reason == "took_too_long"
     await gone(int((tmp_path / "pid").read_text()))
+
+
+LINKED = """<?xml version="1.0" encoding="UTF-8"?>
+<office:document xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"
+ xmlns:draw="urn:oasis:names:tc:opendocument:xmlns:drawing:1.0"
+ xmlns:svg="urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0"
+ xmlns:xlink="http://www.w3.org/1999/xlink" office:version="1.3"
+ office:mimetype="application/vnd.oasis.opendocument.presentation">
+<office:body><office:presentation><draw:page draw:name="p"><draw:frame svg:width="5cm" svg:height="5cm">
+<draw:image xlink:href="{address}" xlink:type="simple" xlink:show="embed" xlink:actuate="onLoad"/>
+</draw:frame></draw:page></office:presentation></office:body></office:document>"""
+
+
+async def test_libreoffice_fetches_nothing_that_a_file_links_to(tmp_path: Path) -> None:
+    need_libreoffice()
+    asked = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readline())
+        writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1") as server:
+        port = server.sockets[0].getsockname()[1]
+        source = tmp_path / "linked.fodp"
+        written(source, LINKED.format(address=f"http://127.0.0.1:{port}/x.png").encode())
+        await asyncio.to_thread(converted, source, "pptx", tmp_path)
+        assert asked, "without the profile it does fetch"
+
+        asked.clear()
+        libreoffice.make_profile(tmp_path / "hardened")
+        await asyncio.to_thread(converted, source, "pptx", tmp_path, tmp_path / "hardened")
+        assert asked == []
 
 
 async def test_libreoffice_is_found_where_installers_put_it(tmp_path: Path) -> None:
