@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -28,6 +29,9 @@ Parameters = Sequence[Any] | dict[str, Any]
 GROUP_LIMIT = 256
 READERS = 3
 BUSY_TIMEOUT_SECONDS = 10.0
+_ROWS_A_STATEMENT = (2048, 256)
+# What SQLite takes unless it is built for more.
+_MOST_PARAMETERS = 32_766
 
 
 class DatabaseClosedError(Exception):
@@ -57,12 +61,50 @@ class Transaction:
         """Run one statement once for each of *rows*."""
         return self.connection.executemany(sql, rows)
 
+    def insert_rows(
+        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]
+    ) -> None:
+        """Insert *rows* into *table*; the first column of a row must not be None.
+
+        Many rows go in with one statement, which runs to its end beside other threads of Python: a
+        statement for each row would wait at each of them for a thread that is computing.
+        """
+        start = 0
+        for size in _ROWS_A_STATEMENT:
+            if size * len(columns) > _MOST_PARAMETERS:
+                continue
+            while len(rows) - start > size // 4:
+                self._insert_padded(table, columns, rows[start : start + size], size)
+                start += size
+        self.executemany(
+            f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({_marks(columns)})",  # noqa: S608
+            rows[start:],
+        )
+
+    def _insert_padded(
+        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], size: int
+    ) -> None:
+        # Always of the same length, so that the prepared statement can be kept; the rows that are
+        # left over are empty.
+        values = ", ".join([f"({_marks(columns)})"] * size)
+        given = list(chain.from_iterable(rows))
+        given += [None] * (size * len(columns) - len(given))
+        self.execute(
+            f"INSERT INTO {table} ({', '.join(columns)})"  # noqa: S608 - names of the caller
+            f" SELECT * FROM (VALUES {values}) WHERE column1 IS NOT NULL",
+            given,
+        )
+
     def after_commit(self, callback: Callable[[], None]) -> None:
         """Call *callback* on the event loop once this write is durable, in the order of commits.
 
         It isn't called if the write is rolled back.
         """
         self.callbacks.append(callback)
+
+
+def _marks(columns: Sequence[str]) -> str:
+    return ", ".join("?" * len(columns))
 
 
 @dataclass(slots=True)

@@ -8,8 +8,7 @@ some hundred times as long and the shape of a document is all that matters here.
 import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 BlockKind = Literal[
     "paragraph", "list", "quote", "table", "code", "math", "diagram", "heading", "empty"
@@ -18,6 +17,9 @@ BlockKind = Literal[
 # Longer ones are cut: prose at sentences, everything else at lines.
 LIMITS: Final[dict[BlockKind, int]] = {"paragraph": 1200, "quote": 2000, "list": 3000}
 OTHER_LIMIT: Final = 6000
+
+# What a line begins with that isn't plain text: fences, formulas, headings, rules and list items.
+_MARKS: Final = frozenset("`~$#*-_=+|:")
 
 _FENCE: Final = re.compile(r"^(?P<indent>[ \t]*)(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
 _HEADING: Final = re.compile(
@@ -30,8 +32,7 @@ _TABLE_RULE: Final = re.compile(r"^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[
 _SENTENCE: Final = re.compile(r"(?<=[。！？；…])(?=[^”」』）])|(?<=[.!?;])\s+")
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """A part of a note: ``text`` is ``content[start:end]``."""
 
     block_id: str
@@ -42,8 +43,7 @@ class Block:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(NamedTuple):
     kind: BlockKind
     heading_path: tuple[str, ...]
     start: int
@@ -102,12 +102,10 @@ def _cut_point(content: str, start: int, latest: int, *, prose: bool) -> int:
 
 
 def _trimmed(content: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    while start < end and content[start] in "\r\n":
-        start += 1
-    while end > start and content[end - 1].isspace():
-        end -= 1
-    if content[start:end].strip():
-        yield start, end
+    text = content[start:end].rstrip()
+    if text:
+        end = start + len(text)
+        yield end - len(text.lstrip("\r\n")), end
 
 
 class _Cutter:
@@ -122,6 +120,7 @@ class _Cutter:
             offset += len(line) + 1
         self._offsets.append(min(offset, len(content)))
         self._headings: list[tuple[int, str]] = []
+        self._path: tuple[str, ...] = ()
         self._bare_heading: int | None = None
         """The line of a heading that nothing stands under yet."""
         self._pieces: list[_Piece] = []
@@ -139,6 +138,11 @@ class _Cutter:
         stripped = line.strip()
         if not stripped:
             return number + 1
+        after = self._marked(number, line, stripped) if stripped[0] in _MARKS else None
+        return self._text(number) if after is None else after
+
+    def _marked(self, number: int, line: str, stripped: str) -> int | None:
+        """Handle a code block, formula, heading or rule and return the line after it."""
         if stripped.startswith(("```", "~~~")):
             end = self._fence_end(number)
             if end is not None:
@@ -154,9 +158,7 @@ class _Cutter:
             if heading:
                 self._open_heading(len(heading["level"]), heading["text"] or "", number)
                 return number + 1
-        if _BREAK.match(line):
-            return number + 1
-        return self._text(number)
+        return number + 1 if _BREAK.match(line) else None
 
     def _text(self, first: int) -> int:
         """Handle a paragraph, list, quote or table."""
@@ -164,9 +166,15 @@ class _Cutter:
         number = first
         while number < len(self._lines):
             line = self._lines[number].rstrip("\r")
-            if not line.strip():
+            stripped = line.strip()
+            if not stripped:
                 if kind != "list" or not self._list_goes_on(number):
                     break
+                number += 1
+                continue
+            begins = stripped[0]
+            if not (begins in _MARKS or begins.isdecimal() or kind == "list" or "|" in line):
+                # Plain text begins and ends nothing; most lines are that.
                 number += 1
                 continue
             if number > first and kind == "paragraph" and _SETEXT.match(line):
@@ -243,6 +251,7 @@ class _Cutter:
         while self._headings and self._headings[-1][0] >= level:
             self._headings.pop()
         self._headings.append((level, plain(text)))
+        self._path = tuple(text for _, text in self._headings if text)
         self._bare_heading = first
         self._bare_end = (last if last is not None else first) + 1
 
@@ -252,18 +261,15 @@ class _Cutter:
             return
         level, text = self._headings[-1]
         if text and (next_level == 0 or next_level <= level):
-            path = self._path()[:-1]
+            path = self._path[:-1]
             start, end = self._offsets[self._bare_heading], self._offsets[self._bare_end]
             self._pieces.append(_Piece("heading", path, start, end))
         self._bare_heading = None
 
-    def _path(self) -> tuple[str, ...]:
-        return tuple(text for _, text in self._headings if text)
-
     def _emit(self, kind: BlockKind, first: int, after: int) -> int:
         self._bare_heading = None
         start, end = self._offsets[first], self._offsets[after]
-        self._pieces.append(_Piece(kind, self._path(), start, end))
+        self._pieces.append(_Piece(kind, self._path, start, end))
         return after
 
 
@@ -279,6 +285,8 @@ _LINE_MARK: Final = re.compile(
     r"^[ \t]*(?:#{1,6}[ \t]+|(?:>[ \t]?)+|[-*+][ \t]+(?:\[[ xX]\][ \t]+)?|\d{1,9}[.)][ \t]+)+",
     re.MULTILINE,
 )
+# Without any of these, and without a number at the beginning of a line, no mark can be there.
+_MARKED: Final = re.compile(r"[\\\[*_~=`<>#]|^[ \t]*[-+\d]", re.MULTILINE)
 _FENCE_LINE: Final = re.compile(r"^[ \t]*(?:`{3,}|~{3,}).*$\n?", re.MULTILINE)
 _RULE_LINE: Final = re.compile(r"^[ \t|:\-]*-[ \t|:\-]*$\n?", re.MULTILINE)
 _HTML_TAG: Final = re.compile(r"</?[a-zA-Z][^<>\n]{0,500}>")
@@ -295,6 +303,8 @@ def plain(text: str, kind: BlockKind = "paragraph") -> str:
         return text.strip().strip("$").strip()
     if kind == "table":
         text = _RULE_LINE.sub("", text).replace("|", " ")
+    elif not _MARKED.search(text):
+        return text.strip()
     if "\\" in text:
         # What is escaped is no mark: it is put aside where no mark is looked for.
         text = _ESCAPE.sub(lambda match: chr(_ASIDE + ord(match[1])), text)

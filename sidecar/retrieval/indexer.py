@@ -1,12 +1,21 @@
 """Keeps blocks and the full text index in step with the notes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from sidecar.kernel.database import Transaction
 from sidecar.retrieval import store
 from sidecar.retrieval.blocks import Block, cut_blocks
 from sidecar.retrieval.passages import AudioSpan, find_spans
-from sidecar.retrieval.store import BlockRow, IndexedBlock, NoteEntry, Words
+from sidecar.retrieval.store import (
+    BlockRow,
+    IndexedBlock,
+    NewBlock,
+    NoteEntry,
+    NotePlace,
+    TextState,
+    Words,
+)
 from sidecar.vault.service import IndexedNote, IndexStep
 
 # Blocks that one transaction writes, so that other writers needn't wait long.
@@ -28,7 +37,7 @@ class SearchIndexer:
             callback()
 
     def prepare(self, note: IndexedNote) -> Sequence[IndexStep]:
-        """Cut the note into blocks; return the writes that bring the index to them."""
+        """Cut the note into blocks; return the steps that bring the index to them."""
         blocks = prepare_blocks(note)
         entry = NoteEntry(
             note_id=note.note_id,
@@ -39,10 +48,20 @@ class SearchIndexer:
             source_audio=note.transcript.source_audio if note.transcript else None,
             tag_keys=note.tag_keys,
         )
-        words = [store.words_of(block) for block in blocks]
-        update = _NoteUpdate(entry, blocks, words, self._changed)
-        later = range(STEP_BLOCKS, len(blocks), STEP_BLOCKS)
-        return [update.begin, *(update.part(start) for start in later)]
+        update = _NoteUpdate(entry, blocks, store.words_of_all(blocks))
+        return [_Part(update, start) for start in range(0, len(blocks), STEP_BLOCKS)]
+
+    def write(self, tx: Transaction, steps: Sequence[IndexStep]) -> None:
+        """Write one step of each of some notes."""
+        parts = [step for step in steps if isinstance(step, _Part)]
+        state = store.text_state(tx)
+        begun = [part.update for part in parts if part.start == 0]
+        places = store.put_notes(tx, [update.entry for update in begun])
+        for update in begun:
+            update.begin(tx, state, places[update.entry.note_id])
+        new = [block for part in parts for block in part.update.write(tx, state, part.start)]
+        store.insert_blocks(tx, state, new)
+        tx.after_commit(self._changed)
 
     def forget(self, tx: Transaction, note_id: str) -> None:
         """Take a note out of the index."""
@@ -60,44 +79,40 @@ class _NoteUpdate:
     """The writes of one note. They run in order on the writer thread."""
 
     def __init__(
-        self,
-        entry: NoteEntry,
-        blocks: Sequence[IndexedBlock],
-        words: Sequence[Words],
-        changed: Callable[[], None],
+        self, entry: NoteEntry, blocks: Sequence[IndexedBlock], words: Sequence[Words]
     ) -> None:
-        self._entry = entry
+        self.entry = entry
         self._blocks = blocks
         self._words = words
-        self._changed = changed
         self._note_no = 0
         self._former: dict[str, BlockRow] = {}
 
-    def begin(self, tx: Transaction) -> None:
-        """Store the note, take out the blocks that are gone, and write the first ones."""
-        self._note_no = store.put_note(tx, self._entry)
-        self._former = store.blocks_of(tx, self._note_no)
-        state = store.text_state(tx)
-        kept = {block.block_id for block in self._blocks}
+    def begin(self, tx: Transaction, state: TextState, place: NotePlace) -> None:
+        """Take out the blocks that are gone."""
+        self._note_no = place.note_no
+        self._former = {} if place.is_new else store.blocks_of(tx, place.note_no)
+        kept = {block.block_id for block in self._blocks} if self._former else set()
         for block_id, row in self._former.items():
             if block_id not in kept:
                 store.delete_block(tx, state, row)
-        self._write(tx, 0)
 
-    def part(self, start: int) -> IndexStep:
-        """Return the write of the blocks from *start* on."""
-        return lambda tx: self._write(tx, start)
-
-    def _write(self, tx: Transaction, start: int) -> None:
-        state = store.text_state(tx)
+    def write(self, tx: Transaction, state: TextState, start: int) -> Iterator[NewBlock]:
+        """Update the blocks from *start* on that are there already; yield those that aren't."""
         end = start + STEP_BLOCKS
         for block, words in zip(self._blocks[start:end], self._words[start:end], strict=True):
             row = self._former.get(block.block_id)
             if row is not None:
                 store.update_block(tx, state, row, block)
             else:
-                store.insert_block(tx, state, self._note_no, block, words)
-        tx.after_commit(self._changed)
+                yield NewBlock(self._note_no, block, words)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part(IndexStep):
+    """The blocks of a note from one on, as many as one transaction writes of it."""
+
+    update: _NoteUpdate
+    start: int
 
 
 def prepare_blocks(note: IndexedNote) -> list[IndexedBlock]:

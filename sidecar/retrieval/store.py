@@ -2,21 +2,35 @@
 
 import json
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sidecar.kernel.database import Readable, Transaction
 from sidecar.retrieval.blocks import BlockKind
 from sidecar.retrieval.terms import searchable
 
 TEXT_STATE: Final = "text"
-
+_BLOCK_COLUMNS: Final = (
+    "block_no",
+    "block_id",
+    "note_no",
+    "ordinal",
+    "kind",
+    "title",
+    "headings",
+    "start_char",
+    "end_char",
+    "text",
+    "start_time",
+    "end_time",
+    "speaker",
+)
 
 Words = tuple[str, str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedBlock:
+class IndexedBlock(NamedTuple):
     """A block as it is stored. ``title`` and ``headings`` are the words that it is found by."""
 
     block_id: str
@@ -30,6 +44,21 @@ class IndexedBlock:
     start_time: float | None
     end_time: float | None
     speaker: str | None
+
+
+class NewBlock(NamedTuple):
+    """A block that isn't stored yet, and the words that it is found by."""
+
+    note_no: int
+    block: IndexedBlock
+    words: Words
+
+
+class NotePlace(NamedTuple):
+    """A note's number, and whether it got that just now."""
+
+    note_no: int
+    is_new: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,37 +140,44 @@ def put_text_state(tx: Transaction, state: TextState) -> None:
 # -- notes ---------------------------------------------------------------------------------------
 
 
-def put_note(tx: Transaction, entry: NoteEntry) -> int:
-    """Insert or update a note and return its number."""
-    note_no = note_number(tx, entry.note_id)
-    values = (
-        entry.vault_id,
-        entry.title,
-        entry.file_path,
-        entry.folder_key,
-        entry.source_audio,
-    )
-    # Two plain statements and no upsert: that would have the full text index write out what it
-    # gathers in memory at every note, which made indexing take half as long again.
-    if note_no is None:
-        cursor = tx.execute(
-            "INSERT INTO search_notes (vault_id, title, file_path, folder_key, source_audio, note_id)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
-            (*values, entry.note_id),
-        )
-        note_no = int(cursor.lastrowid or 0)
-    else:
+def put_notes(tx: Transaction, entries: Sequence[NoteEntry]) -> dict[str, NotePlace]:
+    """Insert or update notes; returns where each is, by id."""
+    ids = json.dumps([entry.note_id for entry in entries])
+    known = dict(
         tx.execute(
-            "UPDATE search_notes SET vault_id = ?, title = ?, file_path = ?, folder_key = ?,"
-            " source_audio = ? WHERE note_no = ?",
-            (*values, note_no),
-        )
-    tx.execute("DELETE FROM search_tags WHERE note_no = ?", (note_no,))
-    tx.executemany(
-        "INSERT INTO search_tags (note_no, tag_key) VALUES (?, ?)",
-        [(note_no, key) for key in entry.tag_keys],
+            "SELECT note_id, note_no FROM search_notes"
+            " WHERE note_id IN (SELECT value FROM json_each(?))",
+            (ids,),
+        ).fetchall()
     )
-    return note_no
+    # Plain statements and no upsert: that would have the full text index write out what it gathers
+    # in memory at every note.
+    former = [(*_note_values(entry), entry.note_id) for entry in entries if entry.note_id in known]
+    tx.executemany(
+        "UPDATE search_notes SET vault_id = ?, title = ?, file_path = ?, folder_key = ?,"
+        " source_audio = ? WHERE note_id = ?",
+        former,
+    )
+    tx.executemany("DELETE FROM search_tags WHERE note_no = ?", [(no,) for no in known.values()])
+    last = tx.execute("SELECT coalesce(max(note_no), 0) FROM search_notes").fetchone()[0]
+    new = [entry for entry in entries if entry.note_id not in known]
+    places = {note_id: NotePlace(note_no, is_new=False) for note_id, note_no in known.items()}
+    places |= {entry.note_id: NotePlace(no, is_new=True) for no, entry in enumerate(new, last + 1)}
+    tx.insert_rows(
+        "search_notes",
+        ("note_no", "note_id", "vault_id", "title", "file_path", "folder_key", "source_audio"),
+        [(places[entry.note_id].note_no, entry.note_id, *_note_values(entry)) for entry in new],
+    )
+    tx.insert_rows(
+        "search_tags",
+        ("note_no", "tag_key"),
+        [(places[entry.note_id].note_no, key) for entry in entries for key in entry.tag_keys],
+    )
+    return places
+
+
+def _note_values(entry: NoteEntry) -> tuple[Any, ...]:
+    return entry.vault_id, entry.title, entry.file_path, entry.folder_key, entry.source_audio
 
 
 def note_number(conn: Readable, note_id: str) -> int | None:
@@ -184,18 +220,23 @@ def block_row(row: sqlite3.Row) -> BlockRow:
     )
 
 
-def insert_block(
-    tx: Transaction, state: TextState, note_no: int, block: IndexedBlock, words: Words
-) -> int:
-    """Insert a block that is found by *words*, and return its number."""
-    cursor = tx.execute(
-        "INSERT INTO search_blocks (block_id, note_no, ordinal, kind, title, headings, start_char,"
-        " end_char, text, start_time, end_time, speaker) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (block.block_id, note_no, *_values(block)),
+def insert_blocks(tx: Transaction, state: TextState, new: Sequence[NewBlock]) -> None:
+    """Insert blocks."""
+    if not new:
+        return
+    row = tx.execute("SELECT seq FROM sqlite_sequence WHERE name = 'search_blocks'").fetchone()
+    first = (row[0] if row else 0) + 1
+    tx.insert_rows(
+        "search_blocks",
+        _BLOCK_COLUMNS,
+        [
+            (number, block.block_id, note_no, *_values(block))
+            for number, (note_no, block, _) in enumerate(new, first)
+        ],
     )
-    block_no = int(cursor.lastrowid or 0)
-    insert_text(tx, state.active, block_no, words)
-    return block_no
+    insert_texts(
+        tx, state.active, [(number, *words) for number, (_, _, words) in enumerate(new, first)]
+    )
 
 
 def update_block(tx: Transaction, state: TextState, row: BlockRow, block: IndexedBlock) -> None:
@@ -213,7 +254,7 @@ def update_block(tx: Transaction, state: TextState, row: BlockRow, block: Indexe
     )
     if words_changed:
         for table in state.holding(row.block_no):
-            insert_text(tx, table, row.block_no, words_of(block))
+            insert_texts(tx, table, [(row.block_no, *words_of(block))])
 
 
 def delete_block(tx: Transaction, state: TextState, row: BlockRow) -> None:
@@ -243,16 +284,25 @@ def _values(block: IndexedBlock) -> tuple[Any, ...]:
 
 def words_of(block: IndexedBlock) -> Words:
     """Return what the full text index holds of a block: title, headings and text."""
-    headings = searchable("\n".join(block.headings)) if block.headings else ""
-    return searchable(block.title) if block.title else "", headings, searchable(block.text)
+    return words_of_all([block])[0]
 
 
-def insert_text(tx: Transaction, table: str, block_no: int, words: Words) -> None:
-    """Write a block's words into one of the full text indexes."""
-    tx.execute(
-        f"INSERT INTO search_text_{table} (rowid, title, headings, body) VALUES (?, ?, ?, ?)",  # noqa: S608
-        (block_no, *words),
-    )
+def words_of_all(blocks: Sequence[IndexedBlock]) -> list[Words]:
+    """Return the words of a note's blocks; those of headings that they share are read once."""
+    headings: dict[tuple[str, ...], str] = {(): ""}
+    found = []
+    for block in blocks:
+        above = headings.get(block.headings)
+        if above is None:
+            above = headings[block.headings] = searchable("\n".join(block.headings))
+        title = searchable(block.title) if block.title else ""
+        found.append((title, above, searchable(block.text)))
+    return found
+
+
+def insert_texts(tx: Transaction, table: str, rows: Sequence[tuple[int, str, str, str]]) -> None:
+    """Write blocks into one of the full text indexes: number, title, headings and text."""
+    tx.insert_rows(f"search_text_{table}", ("rowid", "title", "headings", "body"), rows)
 
 
 def _delete_text(tx: Transaction, table: str, block_no: int, block: IndexedBlock) -> None:

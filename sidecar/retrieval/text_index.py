@@ -38,8 +38,9 @@ def _begin(tx: Transaction) -> None:
 def _copy(tx: Transaction) -> int:
     state = store.text_state(tx)
     rows = store.blocks_after(tx, state.copied, COPIED_AT_ONCE)
-    for row in rows:
-        store.insert_text(tx, state.other, row.block_no, store.words_of(row.block))
+    store.insert_texts(
+        tx, state.other, [(row.block_no, *store.words_of(row.block)) for row in rows]
+    )
     if rows:
         store.put_text_state(tx, TextState(state.active, building=True, copied=rows[-1].block_no))
     return len(rows)

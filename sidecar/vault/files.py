@@ -87,12 +87,17 @@ class VaultFiles:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._prefix = str(root).rstrip(os.sep) + os.sep
 
     # -- reading -------------------------------------------------------------------------------
 
     def absolute(self, path: str) -> Path:
         """Return where *path* lies on this machine."""
         return self.root / path if path else self.root
+
+    def _name(self, path: str) -> str:
+        """Return what :meth:`absolute` does as a string: a scan asks for very many."""
+        return self._prefix + path
 
     def stamp(self, path: str) -> FileStamp | None:
         """Return the stamp of a note's file; None if no regular file is there."""
@@ -101,13 +106,13 @@ class VaultFiles:
 
     def _stat_inside(self, path: str) -> os.stat_result | None:
         """Return the lstat of *path* if neither it nor a folder above it leads out of the vault."""
-        folder = ""
+        end = path.find("/")
         try:
-            for name in path.split("/")[:-1]:
-                folder = join_path(folder, name)
-                if is_link(os.lstat(self.absolute(folder))):
+            while end >= 0:
+                if is_link(os.lstat(self._name(path[:end]))):
                     return None
-            info = os.lstat(self.absolute(path))
+                end = path.find("/", end + 1)
+            info = os.lstat(self._name(path))
         except (OSError, ValueError):
             return None
         return None if is_link(info) else info
@@ -143,18 +148,19 @@ class VaultFiles:
             raise SkippedError("too_large")
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
         try:
-            with open(os.open(self.absolute(path), flags), "rb") as file:  # noqa: PTH123 - a descriptor
+            with open(os.open(self._name(path), flags), "rb") as file:  # noqa: PTH123 - a descriptor
                 before = os.fstat(file.fileno())
-                data = file.read(MAX_NOTE_BYTES + 1)
+                # A buffer of the greatest size for every file would take as long as the reading.
+                data = file.read(min(before.st_size, MAX_NOTE_BYTES) + 1)
                 after = os.fstat(file.fileno())
         except FileNotFoundError:
             raise
         except OSError as error:
             raise SkippedError("unreadable") from error
-        if stamp_of(before) != stamp_of(after):
-            return None
         if len(data) > MAX_NOTE_BYTES:
             raise SkippedError("too_large")
+        if stamp_of(before) != stamp_of(after) or len(data) != before.st_size:
+            return None
         try:
             text, bom = decode(data)
         except NotTextError as error:

@@ -1,7 +1,7 @@
 """Takes a note's file into the database and the index, in one step that holds or doesn't."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -17,7 +17,11 @@ from sidecar.vault.store import NoteFields, NoteRow, NoteState
 
 MAX_TITLE_CHARS = 500
 
-IndexStep = Callable[[Transaction], None]
+
+class IndexStep:
+    """What one transaction writes of a note into an index; the index alone knows what it holds."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +47,14 @@ class NoteIndexer(Protocol):
     """Keeps an index in step with the notes, in the transactions that change them."""
 
     def prepare(self, note: IndexedNote) -> Sequence[IndexStep]:
-        """Do the work that needs no database, on any thread; return the writes, in order.
+        """Do the work that needs no database, on any thread; return the steps, in order.
 
         Each is one transaction's worth. A crash between two of them has the note prepared again.
         """
+        ...
+
+    def write(self, tx: Transaction, steps: Sequence[IndexStep]) -> None:
+        """Write steps of different notes in one transaction."""
         ...
 
     def forget(self, tx: Transaction, note_id: str) -> None:
@@ -120,30 +128,25 @@ class Intake:
         """Store what was prepared; returns once all of it is durable and searchable."""
 
         def first(tx: Transaction) -> None:
-            for note in prepared:
-                self._store_first(tx, note)
+            self._store_notes(tx, prepared)
+            self._indexer.write(tx, [note.steps[0] for note in prepared if note.steps])
 
         await self._database.write(first)
         for note in prepared:
             for step in note.steps[1:]:
-                await self._database.write(step)
+                await self._database.write(lambda tx, step=step: self._indexer.write(tx, [step]))  # type: ignore[misc]
             if len(note.steps) > 1:
                 await self._mark_whole(note)
 
-    def _store_first(self, tx: Transaction, note: PreparedNote) -> None:
-        fields = note.fields
-        if note.row is None:
-            note_no = store.insert(tx, self.vault_id, note.note_id, fields)
-        else:
-            note_no = note.row.note_no
-            store.update(tx, note_no, fields)
-        if note.transcript is not None and note.new_transcript:
-            store.put_transcript(tx, note_no, note.transcript)
-        for step in note.steps[:1]:
-            step(tx)
-        if len(note.steps) > 1:
-            # The rest follows; until then a restart takes the file in again.
-            store.set_stamp(tx, note_no, fields.size, store.NOT_TAKEN_IN)
+    def _store_notes(self, tx: Transaction, prepared: Sequence[PreparedNote]) -> None:
+        new = [(note.note_id, _stored_now(note)) for note in prepared if note.row is None]
+        numbers = store.insert_all(tx, self.vault_id, new)
+        for note in prepared:
+            if note.row is not None:
+                numbers[note.note_id] = note.row.note_no
+                store.update(tx, note.row.note_no, _stored_now(note))
+            if note.transcript is not None and note.new_transcript:
+                store.put_transcript(tx, numbers[note.note_id], note.transcript)
 
     async def _mark_whole(self, note: PreparedNote) -> None:
         def write(tx: Transaction) -> None:
@@ -159,6 +162,13 @@ class Intake:
         """Take a note away whose file is gone or in the trash; its id is kept for its return."""
         store.set_away(tx, row.note_no, state, trash_path, utc_now())
         self._indexer.forget(tx, row.note_id)
+
+
+def _stored_now(note: PreparedNote) -> NoteFields:
+    """Return the fields of a note; if steps follow, a restart takes the file in again until then."""
+    if len(note.steps) > 1:
+        return replace(note.fields, mtime_ns=store.NOT_TAKEN_IN)
+    return note.fields
 
 
 def resolve_title(

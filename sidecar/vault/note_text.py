@@ -285,7 +285,7 @@ def _text_lines(body: str) -> Iterator[str]:
     fence: str | None = None
     after_blank = True
     for line in body.splitlines():
-        mark = _FENCE.match(line)
+        mark = _FENCE.match(line) if "```" in line or "~~~" in line else None
         if fence is not None:
             closes = mark and mark["mark"].startswith(fence) and not mark["info"].strip()
             if closes:

@@ -1,9 +1,8 @@
 """Brings what is known of the vault in line with what lies on disk.
 
-A note is the file at its path. A file at a new path is the note that vanished or was trashed with
-the same text; else the one that vanished from that path; else one with the same front matter;
-else a new note. All of it happens in small batches under the vault's write lock, so that requests
-are answered in between, and each batch leaves files and index in step.
+Which note a file is, :mod:`sidecar.vault.identity` says. All of it happens in small batches under the
+vault's write lock, so that requests are answered in between, and each batch leaves files and index in
+step.
 """
 
 import asyncio
@@ -12,13 +11,12 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from sidecar.kernel.clock import utc_in
 from sidecar.kernel.database import Database, Readable, Transaction
 from sidecar.kernel.logging import get_logger
 from sidecar.vault import list_store, store
 from sidecar.vault.files import NoteFile, SkippedError, VaultFiles
+from sidecar.vault.identity import ReadFile, owners_of
 from sidecar.vault.intake import Intake, PreparedNote
-from sidecar.vault.names import split_path
 from sidecar.vault.note_text import TextFacts, facts_of
 from sidecar.vault.schemas import TranscriptOrigin
 from sidecar.vault.store import NoteRow
@@ -29,8 +27,6 @@ log = get_logger(__name__)
 
 BATCH_FILES: Final = 200
 BATCH_BYTES: Final = 1024 * 1024
-# A note that went this long ago isn't taken for one that was moved and edited at once.
-JUST_VANISHED_SECONDS: Final = 120.0
 
 
 @dataclass(slots=True)
@@ -46,7 +42,7 @@ class ScanProgress:
 class _Read:
     """Files of one batch as they were found."""
 
-    files: list[tuple[NoteFile, TextFacts]] = field(default_factory=list)
+    files: list[ReadFile] = field(default_factory=list)
     skipped: dict[str, tuple[str, int]] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
 
@@ -202,7 +198,7 @@ class Reconciler:
 
     async def _prepare(self, paths: Sequence[str], how: _How) -> _Batch:
         vault_id = self._intake.vault_id
-        rows = await self._database.read(lambda conn: _rows_at(conn, vault_id, paths))
+        rows = await self._database.read(lambda conn: store.at_paths(conn, vault_id, paths))
         read = await asyncio.to_thread(self._read, paths, rows, again=how.again)
         if not how.settled:
             self._set_unsettled_aside(read, rows)
@@ -217,7 +213,7 @@ class Reconciler:
 
     def _prepare_files(
         self,
-        files: Sequence[tuple[NoteFile, TextFacts]],
+        files: Sequence[ReadFile],
         owners: dict[str, NoteRow],
         origins: dict[str, TranscriptOrigin],
     ) -> list[PreparedNote]:
@@ -249,7 +245,7 @@ class Reconciler:
         vault_id = self._intake.vault_id
 
         def same_rows(conn: Readable) -> bool:
-            return _rows_at(conn, vault_id, batch.paths) == batch.rows and all(
+            return store.at_paths(conn, vault_id, batch.paths) == batch.rows and all(
                 store.get(conn, vault_id, row.note_id) == row for row in batch.owners.values()
             )
 
@@ -289,6 +285,14 @@ class Reconciler:
                 del read.skipped[path]
                 self.unsettled.add(path)
 
+    def _owners(
+        self, conn: Readable, found: Sequence[ReadFile], rows: dict[str, NoteRow]
+    ) -> tuple[dict[str, NoteRow], dict[str, TranscriptOrigin]]:
+        """Return which note each file is, and the recordings that those were made from."""
+        owners = owners_of(conn, self._intake.vault_id, self._files, found, rows)
+        origins = {path: store.transcript_of(conn, row.note_no) for path, row in owners.items()}
+        return owners, {path: origin for path, origin in origins.items() if origin is not None}
+
     async def _forget_gone(self, read: _Read, rows: dict[str, NoteRow]) -> None:
         gone = [rows[path] for path in (*read.gone, *read.skipped) if path in rows]
         if not gone and not read.skipped and not read.gone and not read.files:
@@ -311,79 +315,6 @@ class Reconciler:
             lambda conn: list_store.skipped_paths(conn, self._intake.vault_id)
         )
         return any(path in known for path in paths)
-
-    def _owners(
-        self,
-        conn: Readable,
-        files: Sequence[tuple[NoteFile, TextFacts]],
-        rows: dict[str, NoteRow],
-    ) -> tuple[dict[str, NoteRow], dict[str, TranscriptOrigin]]:
-        """Return which note each file is, and the recordings that those were made from."""
-        owners: dict[str, NoteRow] = {}
-        taken: set[str] = set()
-        strangers = []
-        for file, facts in files:
-            row = rows.get(file.path)
-            if row is not None:
-                owners[file.path] = row
-                taken.add(row.note_id)
-            else:
-                strangers.append((file, facts))
-        for file, facts in strangers:
-            found = self._returned(conn, file, facts, taken)
-            if found is not None:
-                owners[file.path] = found
-                taken.add(found.note_id)
-        origins = {}
-        for path, row in owners.items():
-            origin = store.transcript_of(conn, row.note_no)
-            if origin is not None:
-                origins[path] = origin
-        return owners, origins
-
-    def _returned(
-        self, conn: Readable, file: NoteFile, facts: TextFacts, taken: set[str]
-    ) -> NoteRow | None:
-        """Return the note without a file that *file* is, if there is one."""
-        vault_id = self._intake.vault_id
-        same = [
-            row
-            for row in store.with_content(conn, vault_id, facts.content_hash)
-            # An empty text is no evidence by itself.
-            if row.note_id not in taken and (file.content.strip() or row.path == file.path)
-        ]
-        same = [row for row in same if self._has_no_file(row)]
-        if same:
-            return min(same, key=lambda row: _distance(row, file.path))
-        before = store.away_at(conn, vault_id, file.path)
-        if before is not None and before.note_id not in taken:
-            return before
-        if facts.front_matter_hash is None:
-            return None
-        alike = store.alone_with_front_matter(conn, vault_id, facts.front_matter_hash)
-        if alike is None or alike.note_id in taken or alike.state == "trashed":
-            return None
-        just_vanished = alike.state == "present" or (
-            alike.updated_at >= utc_in(-JUST_VANISHED_SECONDS)
-        )
-        return alike if self._has_no_file(alike) and just_vanished else None
-
-    def _has_no_file(self, row: NoteRow) -> bool:
-        """Whether the note's file is away, also if that isn't known yet."""
-        return row.state != "present" or self._files.stamp(row.path) is None
-
-
-def _rows_at(conn: Readable, vault_id: str, paths: Sequence[str]) -> dict[str, NoteRow]:
-    found = ((path, store.at_path(conn, vault_id, path)) for path in paths)
-    return {path: row for path, row in found if row is not None}
-
-
-def _distance(row: NoteRow, path: str) -> int:
-    """Return how far a note's last path is from *path*: same, same name, same folder, other."""
-    if row.path == path:
-        return 0
-    (folder, name), (other_folder, other_name) = split_path(row.path), split_path(path)
-    return 1 if name == other_name else 2 if folder == other_folder else 3
 
 
 def _is_taken_in(row: NoteRow, file: NoteFile, facts: TextFacts) -> bool:

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -61,6 +61,24 @@ class NoteFields:
 
 
 COLUMNS: Final = ", ".join(NoteRow.__slots__)
+_INSERTED: Final = (
+    "note_no",
+    "note_id",
+    "vault_id",
+    "state",
+    "path",
+    "folder_key",
+    "title",
+    "title_key",
+    "typed_title",
+    "typed_over",
+    "content_hash",
+    "front_matter_hash",
+    "size",
+    "mtime_ns",
+    "updated_at",
+    "created_at",
+)
 
 
 def note_row(row: sqlite3.Row) -> NoteRow:
@@ -99,33 +117,31 @@ def get(conn: Readable, vault_id: str, note_id: str) -> NoteRow | None:
     return note_row(row) if row else None
 
 
-def at_path(conn: Readable, vault_id: str, path: str) -> NoteRow | None:
-    """Return the present note whose file lies at *path*."""
-    row = conn.execute(
-        f"SELECT {COLUMNS} FROM notes"  # noqa: S608 - our columns
-        " WHERE vault_id = ? AND path = ? AND state = 'present'",
-        (vault_id, path),
-    ).fetchone()
-    return note_row(row) if row else None
-
-
-def tags_of(conn: Readable, note_no: int) -> list[str]:
-    """Return a note's tags in the order of the text."""
-    rows = conn.execute("SELECT tag FROM note_tags WHERE note_no = ? ORDER BY position", (note_no,))
-    return [row[0] for row in rows]
-
-
-def insert(tx: Transaction, vault_id: str, note_id: str, fields: NoteFields) -> int:
-    """Insert a present note and return its number."""
-    cursor = tx.execute(
-        "INSERT INTO notes (note_id, vault_id, state, path, folder_key, title, title_key,"
-        " typed_title, typed_over, content_hash, front_matter_hash, size, mtime_ns, created_at,"
-        " updated_at) VALUES (?, ?, 'present', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (note_id, vault_id, *_values(fields), fields.created_at, fields.updated_at),
+def at_paths(conn: Readable, vault_id: str, paths: Sequence[str]) -> dict[str, NoteRow]:
+    """Return the present notes whose files lie at *paths*, by path."""
+    rows = conn.execute(
+        f"SELECT {COLUMNS} FROM notes INDEXED BY notes_by_path"  # noqa: S608 - our columns
+        " WHERE vault_id = ? AND state = 'present' AND path IN (SELECT value FROM json_each(?))",
+        (vault_id, json.dumps(list(paths))),
     )
-    note_no = int(cursor.lastrowid or 0)
-    _put_tags(tx, note_no, fields.tags)
-    return note_no
+    return {row["path"]: note_row(row) for row in rows}
+
+
+def insert_all(
+    tx: Transaction, vault_id: str, new: Sequence[tuple[str, NoteFields]]
+) -> dict[str, int]:
+    """Insert present notes, given with their ids, and return the number of each id."""
+    last = tx.execute("SELECT coalesce(max(note_no), 0) FROM notes").fetchone()[0]
+    tx.insert_rows(
+        "notes",
+        _INSERTED,
+        [
+            (number, note_id, vault_id, "present", *_values(fields), fields.created_at)
+            for number, (note_id, fields) in enumerate(new, last + 1)
+        ],
+    )
+    _put_tags(tx, [(number, fields.tags) for number, (_, fields) in enumerate(new, last + 1)])
+    return {note_id: number for number, (note_id, _) in enumerate(new, last + 1)}
 
 
 def update(tx: Transaction, note_no: int, fields: NoteFields) -> None:
@@ -134,10 +150,10 @@ def update(tx: Transaction, note_no: int, fields: NoteFields) -> None:
         "UPDATE notes SET state = 'present', trash_path = NULL, path = ?, folder_key = ?,"
         " title = ?, title_key = ?, typed_title = ?, typed_over = ?, content_hash = ?,"
         " front_matter_hash = ?, size = ?, mtime_ns = ?, updated_at = ? WHERE note_no = ?",
-        (*_values(fields), fields.updated_at, note_no),
+        (*_values(fields), note_no),
     )
     tx.execute("DELETE FROM note_tags WHERE note_no = ?", (note_no,))
-    _put_tags(tx, note_no, fields.tags)
+    _put_tags(tx, [(note_no, fields.tags)])
 
 
 def _values(fields: NoteFields) -> tuple[Any, ...]:
@@ -152,13 +168,20 @@ def _values(fields: NoteFields) -> tuple[Any, ...]:
         fields.front_matter_hash,
         fields.size,
         fields.mtime_ns,
+        fields.updated_at,
     )
 
 
-def _put_tags(tx: Transaction, note_no: int, tags: Sequence[str]) -> None:
-    tx.executemany(
-        "INSERT INTO note_tags (note_no, tag_key, tag, position) VALUES (?, ?, ?, ?)",
-        [(note_no, tag_key(tag), tag, position) for position, tag in enumerate(tags)],
+def _put_tags(tx: Transaction, tags: Iterable[tuple[int, Sequence[str]]]) -> None:
+    """Insert the tags of notes, given by number."""
+    tx.insert_rows(
+        "note_tags",
+        ("note_no", "tag_key", "tag", "position"),
+        [
+            (note_no, tag_key(tag), tag, position)
+            for note_no, of_note in tags
+            for position, tag in enumerate(of_note)
+        ],
     )
 
 
@@ -187,6 +210,26 @@ def with_content(conn: Readable, vault_id: str, content_hash: str) -> list[NoteR
         (vault_id, content_hash),
     )
     return [note_row(row) for row in rows]
+
+
+def known_texts(conn: Readable, vault_id: str, hashes: Sequence[str]) -> set[str]:
+    """Return those of the content hashes that a note in whatever state had."""
+    rows = conn.execute(
+        "SELECT DISTINCT content_hash FROM notes INDEXED BY notes_by_content"
+        " WHERE vault_id = ? AND content_hash IN (SELECT value FROM json_each(?))",
+        (vault_id, json.dumps(list(hashes))),
+    )
+    return {row[0] for row in rows}
+
+
+def known_away(conn: Readable, vault_id: str, paths: Sequence[str]) -> set[str]:
+    """Return those of *paths* that a note vanished from."""
+    rows = conn.execute(
+        "SELECT DISTINCT path FROM notes INDEXED BY notes_away_by_path"
+        " WHERE vault_id = ? AND state = 'missing' AND path IN (SELECT value FROM json_each(?))",
+        (vault_id, json.dumps(list(paths))),
+    )
+    return {row[0] for row in rows}
 
 
 def alone_with_front_matter(

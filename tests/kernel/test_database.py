@@ -53,6 +53,27 @@ async def test_a_failing_write_undoes_itself_alone(database: Database) -> None:
     assert called == kept
 
 
+@pytest.mark.parametrize("count", [0, 1, 63, 65, 256, 2049, 5000])
+async def test_many_rows_are_inserted_as_they_are(database: Database, count: int) -> None:
+    rows = [(f"key_{number}", f"值 '\0{number}" if number % 2 else "") for number in range(count)]
+
+    def write(tx: Transaction) -> None:
+        tx.insert_rows("settings", ("key", "value"), rows)
+
+    await database.write(write)
+
+    def read(conn: sqlite3.Connection) -> list[tuple[str, str]]:
+        return [tuple(row) for row in conn.execute("SELECT key, value FROM settings")]
+
+    assert sorted(await database.read(read)) == sorted(rows)
+    if rows:
+        with pytest.raises(sqlite3.IntegrityError):
+            await database.write(
+                lambda tx: tx.insert_rows("settings", ("key", "value"), [("new", ""), *rows])
+            )
+        assert "new" not in await database.read(_keys)
+
+
 async def test_nothing_of_a_failed_commit_is_acknowledged(
     database: Database, tmp_path: Path
 ) -> None:
