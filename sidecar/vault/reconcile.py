@@ -6,8 +6,9 @@ step.
 """
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -28,14 +29,48 @@ log = get_logger(__name__)
 BATCH_FILES: Final = 200
 BATCH_BYTES: Final = 1024 * 1024
 
+Took = Callable[[int], Awaitable[None]]
+"""Told how many files have been taken in since it was told last."""
 
-@dataclass(slots=True)
+
 class ScanProgress:
-    """How far the taking in of files has come; ``total`` is None until it is known."""
+    """How far the taking in of files has come since the vault was opened; it never falls."""
 
-    running: bool = False
-    scanned: int = 0
-    total: int | None = None
+    def __init__(self) -> None:
+        self.scanned = 0
+        self._waiting = 0
+        self._walked = False
+        self._scans = 0
+
+    @property
+    def total(self) -> int | None:
+        """Files that were taken in or wait for it; None until the vault was walked through once."""
+        return self.scanned + self._waiting if self._walked else None
+
+    @property
+    def running(self) -> bool:
+        """Whether what a walk has found is being taken in."""
+        return self._scans > 0
+
+    @contextlib.contextmanager
+    def expecting(self, count: int, *, walked: bool = False) -> Iterator[Took]:
+        """Tell that *count* files wait; yields what is to be told how many were taken in."""
+        left = count
+        self._waiting += count
+        self._walked = self._walked or walked
+        self._scans += walked
+
+        async def took(number: int) -> None:
+            nonlocal left
+            left -= number
+            self._waiting -= number
+            self.scanned += number
+
+        try:
+            yield took
+        finally:
+            self._scans -= walked
+            self._waiting -= left
 
 
 @dataclass(slots=True)
@@ -101,16 +136,12 @@ class Reconciler:
         ]
         # What was skipped for its content is read again only after a change.
         changed = await self._without_known_skips(changed, known)
-        if not vanished and not changed:
-            return
-        self.progress = ScanProgress(running=True, total=len(vanished) + len(changed))
-        try:
+        with self.progress.expecting(len(vanished) + len(changed), walked=True) as took:
             # What is new comes first: a file that was moved is known by its text, and its note
             # never goes away in between.
-            await self._take_in(_batches(changed), _How())
-            await self._take_in(_batches([(path, 0) for path in vanished]), _How(settled=True))
-        finally:
-            self.progress.running = False
+            await self._take_in(_batches(changed), _How(), took)
+            gone = [(path, 0) for path in vanished]
+            await self._take_in(_batches(gone), _How(settled=True), took)
 
     async def _remember_skipped(self, walked: Walked) -> None:
         vault_id = self._intake.vault_id
@@ -159,38 +190,38 @@ class Reconciler:
         )
         # What is gone comes last: a file that was moved is known by its text before.
         sized.sort(key=lambda item: item[1] == 0)
-        await self._take_in(_batches(sized), _How(settled=settled))
+        with self.progress.expecting(len(sized)) as took:
+            await self._take_in(_batches(sized), _How(settled=settled), took)
 
     async def index_again(self, report: Callable[[int, int], Awaitable[None]]) -> None:
         """Take in every note whether it has changed or not."""
         vault_id = self._intake.vault_id
         known = await self._database.read(lambda conn: list_store.stamps(conn, vault_id))
         paths = [(path, size) for path, (size, _, _) in known.items()]
-        await self._take_in(
-            _batches(paths), _How(again=True), lambda done: report(done, len(paths))
-        )
-
-    async def _take_in(
-        self,
-        batches: Iterable[Sequence[str]],
-        how: _How,
-        report: Callable[[int], Awaitable[None]] | None = None,
-    ) -> None:
-        """Take in files batch by batch: while one is stored, the next is read and prepared."""
         done = 0
+
+        async def took(number: int) -> None:
+            nonlocal done
+            done += number
+            await report(done, len(paths))
+
+        await self._take_in(_batches(paths), _How(again=True), took)
+
+    async def _take_in(self, batches: Iterable[Sequence[str]], how: _How, took: Took) -> None:
+        """Take in files batch by batch: while one is stored, the next is read and prepared."""
         storing: asyncio.Task[None] | None = None
+        being_stored = 0
         try:
             for paths in batches:
                 batch = await self._prepare(paths, how)
                 if storing is not None:
                     await asyncio.shield(storing)
+                    await took(being_stored)
                 storing = asyncio.create_task(self._store_alone(batch))
-                done += len(paths)
-                self.progress.scanned += len(paths)
-                if report is not None:
-                    await report(done)
+                being_stored = len(paths)
             if storing is not None:
                 await asyncio.shield(storing)
+                await took(being_stored)
         finally:
             # Nobody waits for it after a cancellation; the write lock sees it through.
             if storing is not None and not storing.done():

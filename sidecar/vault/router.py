@@ -58,6 +58,7 @@ def build_router(service: VaultService) -> APIRouter:
     router = APIRouter()
     _add_reading(router, service)
     _add_writing(router, service)
+    _add_moving(router, service)
     _add_vault(router, service)
     return router
 
@@ -157,6 +158,8 @@ def _add_writing(router: APIRouter, service: VaultService) -> None:
             expected_content_hash=request.expected_content_hash,
         )
 
+
+def _add_moving(router: APIRouter, service: VaultService) -> None:
     @router.post(
         "/api/notes/{note_id}/move",
         summary="Move a note to another folder",

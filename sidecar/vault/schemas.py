@@ -192,8 +192,12 @@ class VaultStatus(BaseModel):
     state: Literal["closed", "scanning", "ready", "unavailable"] = Field(
         description="`scanning`: notes are still being taken in; everything can be used meanwhile."
     )
-    scanned: int = Field(description="Changed files that this scan has taken in.")
-    total: int | None = Field(description="Changed files that this scan found; null if not known.")
+    scanned: int = Field(
+        description="New and changed files that were taken in since the vault was opened."
+    )
+    total: int | None = Field(
+        description="Those, and the ones that wait for it; null until the folder was looked through."
+    )
     note_count: int
     skipped_count: int
     watching: Literal["events", "polling", "off"] = Field(
