@@ -16,7 +16,7 @@ from sidecar.media.attempt_notes import AttemptNotes
 from sidecar.media.recognition import FAILURE, Recogniser, SpeechRequest
 from sidecar.media.revisions import named_segments
 from sidecar.media.segments import transcript_text
-from sidecar.media.whisper import Position, Started
+from sidecar.media.whisper import FellBack, Position, Started
 
 TextProgress = Callable[[float, float], Awaitable[None]]
 """Is told the seconds of the recording that are done, and how many it has."""
@@ -111,13 +111,16 @@ class _Listener:
     async def fell_back(self, reason: str) -> None:
         self._notes.fell_back(self._work_id, reason)
 
-    async def loading(self, model: SpeechModel) -> None:
-        self._notes.chosen(self._work_id, model.path)
+    async def loading(self, model: SpeechModel, device: str) -> None:
+        self._notes.chosen(self._work_id, model.path, device)
 
     async def started(self, step: Started) -> None:
         self._notes.started(self._work_id, step.device, step.load_ms)
         self._duration = step.duration
         await self._tell(0.0)
+
+    async def changed_device(self, step: FellBack) -> None:
+        self._notes.fell_back(self._work_id, step.reason)
 
     async def reached(self, step: Position) -> None:
         await self._tell(step.seconds)

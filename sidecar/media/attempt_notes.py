@@ -3,19 +3,16 @@
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
 
 from sidecar.kernel.database import Transaction
 from sidecar.kernel.job_store import Job
 from sidecar.local_models.service import Attempt, AttemptLog
 
-# Recognition runs on the processor until a runtime offers more.
-REQUESTED_DEVICE: Final = "cpu"
-
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
     folder: Path
+    requested: str
     device: str | None = None
     load_ms: int | None = None
     began: float | None = None
@@ -39,9 +36,9 @@ class AttemptNotes:
         self._fallbacks: dict[str, list[str]] = {}
         self._left: set[str] = set()
 
-    def chosen(self, job_id: str, folder: Path) -> None:
-        """Note which model a job takes."""
-        self._facts[job_id] = _Facts(folder)
+    def chosen(self, job_id: str, folder: Path, device: str) -> None:
+        """Note which model a job takes, and the device that it is to run on."""
+        self._facts[job_id] = _Facts(folder, device)
 
     def started(self, job_id: str, device: str, load_ms: int | None) -> None:
         """Note that the inference begins, and on which device."""
@@ -73,6 +70,7 @@ class AttemptNotes:
         """Write down how work that is no job of the engine ended."""
         facts = self._facts.get(job_id)
         model_id = facts.folder.name if facts else None
+        requested = facts.requested if facts else None
         for reason in self._fallbacks.get(job_id, ()):
             self._attempts.add(
                 tx,
@@ -81,7 +79,7 @@ class AttemptNotes:
                     self._purpose,
                     status,
                     model_id=model_id,
-                    requested_device=REQUESTED_DEVICE,
+                    requested_device=requested,
                     fallback_reason=reason,
                 ),
             )
@@ -91,7 +89,7 @@ class AttemptNotes:
                 self._purpose,
                 status,
                 model_id=model_id,
-                requested_device=REQUESTED_DEVICE,
+                requested_device=requested,
                 actual_device=facts.device if facts else None,
                 load_ms=facts.load_ms if facts else None,
                 duration_ms=facts.duration_ms if facts else None,

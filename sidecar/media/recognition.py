@@ -12,6 +12,8 @@ from sidecar.kernel.logging import get_logger
 from sidecar.local_models.service import LocalModels, SpeechModel
 from sidecar.media.attachments import AttachmentFile, AttachmentService
 from sidecar.media.file_names import suffix_of
+from sidecar.media.note_terms import NoteTerms
+from sidecar.media.profiles import DEFAULT_PROFILE, TranscriptionProfile, TranscriptionProfiles
 from sidecar.media.remote import (
     REMOTE_SIZE_LIMIT,
     RemoteRecording,
@@ -19,12 +21,10 @@ from sidecar.media.remote import (
     RemoteTranscript,
 )
 from sidecar.media.segments import Segment, segments_of
-from sidecar.media.whisper import Position, Recognised, Started, Whisper
+from sidecar.media.slots import Slots
+from sidecar.media.whisper import FellBack, Position, Recognised, Started, Whisper
 
 log = get_logger(__name__)
-
-# Profile → the model it uses; None is the best model that is installed.
-PROFILES: Final[dict[str, str | None]] = {"default": None}
 
 FAILURE: Final = "TRANSCRIPTION_FAILED"
 
@@ -67,11 +67,14 @@ class Listener(Protocol):
     async def fell_back(self, reason: str) -> None:
         """The provider could not do it (a project code), and the local model steps in."""
 
-    async def loading(self, model: SpeechModel) -> None:
-        """The local model is about to be loaded."""
+    async def loading(self, model: SpeechModel, device: str) -> None:
+        """The local model is about to be loaded, on the *device* that the profile asks for."""
 
     async def started(self, step: Started) -> None:
         """The local model begins with the recording."""
+
+    async def changed_device(self, step: FellBack) -> None:
+        """The device of the local model could not do it, and the work begins anew on another."""
 
     async def reached(self, step: Position) -> None:
         """The local model has come as far as this."""
@@ -88,19 +91,26 @@ class Recogniser:
         attachments: AttachmentService,
         models: LocalModels,
         whisper: Whisper,
+        profiles: TranscriptionProfiles,
         remote: RemoteTranscriber | None,
     ) -> None:
         self._attachments = attachments
         self._models = models
         self._whisper = whisper
+        self.profiles = profiles
+        self.terms: NoteTerms | None = None
         self.remote = remote
+        self._slots = Slots()
 
     async def model(self, profile_id: str) -> SpeechModel:
         """Return the model of a profile.
 
         Raises ``LOCAL_MODEL_NOT_INSTALLED``, or ``TRANSCRIPTION_MODEL_UNAVAILABLE`` for a damaged one.
         """
-        model = await self._models.speech_model(PROFILES[profile_id])
+        return await self._model_of(self.profiles.get(profile_id))
+
+    async def _model_of(self, profile: TranscriptionProfile) -> SpeechModel:
+        model = await self._models.speech_model(profile.model)
         if model is None:
             raise ProjectError("LOCAL_MODEL_NOT_INSTALLED")
         if model.damaged:
@@ -109,7 +119,7 @@ class Recogniser:
 
     async def default_folder(self) -> set[Path]:
         """Return where the model lies that a job of the default profile would take now."""
-        model = await self._models.speech_model(PROFILES["default"])
+        model = await self._models.speech_model(self.profiles.get(DEFAULT_PROFILE).model)
         return {model.path} if model else set()
 
     async def recognise(self, request: SpeechRequest, listener: Listener) -> Transcribed:
@@ -183,9 +193,11 @@ class Recogniser:
         listener: Listener,
         fallback_reason: str | None,
     ) -> Transcribed:
-        model = await self.model(request.profile_id)
-        await listener.loading(model)
-        recognised = await self._recognised(request, recording, model, listener)
+        profile = self.profiles.get(request.profile_id)
+        async with self._slots.one_of(profile.parallel_jobs):
+            model = await self._model_of(profile)
+            await listener.loading(model, profile.device)
+            recognised = await self._recognised(request, recording, model, profile, listener)
         segments = segments_of(recognised.segments, recognised.duration, recognised.language)
         warnings = []
         if request.diarization:
@@ -194,6 +206,7 @@ class Recogniser:
             warnings.append("NO_SPEECH_DETECTED")
         if recognised.truncated:
             warnings.append("AUDIO_TRUNCATED")
+        warnings += recognised.warnings
         return Transcribed(
             segments,
             recognised.language,
@@ -204,14 +217,22 @@ class Recogniser:
         )
 
     async def _recognised(
-        self, request: SpeechRequest, recording: Path, model: SpeechModel, listener: Listener
+        self,
+        request: SpeechRequest,
+        recording: Path,
+        model: SpeechModel,
+        profile: TranscriptionProfile,
+        listener: Listener,
     ) -> Recognised:
         recognised: Recognised | None = None
+        terms = await self.terms.of_vault() if self.terms and profile.vault_terms else ()
         work = self._whisper.transcribe(
             recording,
             model.path,
+            profile,
             language=request.language,
             word_timestamps=request.word_timestamps,
+            terms=terms,
         )
         async with aclosing(work) as steps:
             async for step in steps:
@@ -220,6 +241,8 @@ class Recogniser:
                     await listener.recognised()
                 elif isinstance(step, Started):
                     await listener.started(step)
+                elif isinstance(step, FellBack):
+                    await listener.changed_device(step)
                 else:
                     await listener.reached(step)
         assert recognised is not None, "a worker's last message is its result"

@@ -17,7 +17,9 @@ from sidecar.media.attachments import (
     CurrentVault,
 )
 from sidecar.media.attempt_notes import AttemptNotes
+from sidecar.media.note_terms import NoteNames, NoteTerms
 from sidecar.media.notes import NoteWriter, TranscriptNotes, WrittenNote
+from sidecar.media.profiles import TranscriptionProfiles
 from sidecar.media.recognition import Recogniser
 from sidecar.media.remote import (
     RemoteRecording,
@@ -63,20 +65,29 @@ class MediaService:
     ) -> None:
         self.events = events
         self.attachments = AttachmentService(database, paths, vault, workers)
+        profiles = TranscriptionProfiles(paths.root)
         recogniser = self._recogniser = Recogniser(
-            self.attachments, models, Whisper(workers), remote
+            self.attachments,
+            models,
+            Whisper(workers, profiles.most_parallel_jobs),
+            profiles,
+            remote,
         )
-        notes = AttemptNotes(TRANSCRIPTION, AttemptLog(database))
+        attempts = AttemptNotes(TRANSCRIPTION, AttemptLog(database))
         self.transcriptions = TranscriptionService(
-            database, jobs, self.attachments, vault, recogniser, notes
+            database, jobs, self.attachments, vault, recogniser, attempts
         )
-        self._texts = AttachmentTexts(database, self.attachments, vault, recogniser, notes)
+        self._texts = AttachmentTexts(database, self.attachments, vault, recogniser, attempts)
         self.revisions = RevisionService(database, self.transcriptions)
         self.notes = TranscriptNotes(database, self.revisions, self.attachments, vault)
 
     def use_remote(self, remote: RemoteTranscriber) -> None:
         """Ask *remote* first from now on, for who can't give it to the constructor."""
         self._recogniser.remote = remote
+
+    def listen_for(self, notes: NoteNames) -> None:
+        """Let the recogniser listen for the terms of these notes, where the profile lets it."""
+        self._recogniser.terms = NoteTerms(notes)
 
     async def attachment_text(
         self, attachment_id: str, *, progress: TextProgress | None = None

@@ -18,7 +18,8 @@ from sidecar.media.attachments import TRANSCRIPTION, AttachmentService, CurrentV
 from sidecar.media.attempt_notes import AttemptNotes
 from sidecar.media.input_errors import invalid
 from sidecar.media.languages import LANGUAGES
-from sidecar.media.recognition import PROFILES, Recogniser, SpeechRequest, Transcribed
+from sidecar.media.profiles import DEFAULT_PROFILE
+from sidecar.media.recognition import Recogniser, SpeechRequest, Transcribed
 from sidecar.media.revisions import named_segments
 from sidecar.media.schemas import (
     TranscriptionJob,
@@ -28,7 +29,7 @@ from sidecar.media.schemas import (
     TranscriptionSummary,
 )
 from sidecar.media.segments import transcript_text
-from sidecar.media.whisper import Position, Started
+from sidecar.media.whisper import FellBack, Position, Started
 
 MAX_QUEUED: Final = 100
 METADATA_BYTES: Final = 16 * 1024
@@ -63,6 +64,7 @@ class TranscriptionService:
                 interrupted_code="TRANSCRIPTION_FAILED",
                 queue_full_code="TRANSCRIPTION_QUEUE_FULL",
                 max_queued=MAX_QUEUED,
+                concurrency=recogniser.profiles.most_parallel_jobs,
                 on_end=self._notes.write,
             )
         )
@@ -75,8 +77,7 @@ class TranscriptionService:
         attachment = await self._attachments.get(request.attachment_id)
         if attachment.kind not in ("audio", "video"):
             raise ProjectError("UNSUPPORTED_AUDIO_FORMAT")
-        if request.profile_id not in PROFILES:
-            raise ProjectError("TRANSCRIPTION_PROFILE_NOT_FOUND")
+        self._recogniser.profiles.get(request.profile_id)
         if request.language is not None and request.language not in LANGUAGES:
             raise invalid("Not the code of a language that can be recognised.", "body", "language")
         if len(json.dumps(request.metadata, ensure_ascii=False).encode()) > METADATA_BYTES:
@@ -142,7 +143,7 @@ class TranscriptionService:
 
     async def check_usable(self) -> None:
         """Raise the code that a job of the default profile would fail with for want of a model."""
-        await self._recogniser.model("default")
+        await self._recogniser.model(DEFAULT_PROFILE)
 
     async def models_in_use(self) -> set[Path]:
         """Return the folders of the models that jobs run with or wait for."""
@@ -173,6 +174,7 @@ class _JobListener:
         self._job_id = ctx.job.job_id
         self._duration = 0.0
         self._told_at = 0.0
+        self._begun = False
 
     async def sent(self) -> None:
         self._notes.left_to_provider(self._job_id)
@@ -180,16 +182,21 @@ class _JobListener:
     async def fell_back(self, reason: str) -> None:
         self._notes.fell_back(self._job_id, reason)
 
-    async def loading(self, model: SpeechModel) -> None:
-        self._notes.chosen(self._job_id, model.path)
+    async def loading(self, model: SpeechModel, device: str) -> None:
+        self._notes.chosen(self._job_id, model.path, device)
         await self._ctx.emit("ModelLoading")
         await self._ctx.progress("loading_model")
 
     async def started(self, step: Started) -> None:
         self._notes.started(self._job_id, step.device, step.load_ms)
-        await self._ctx.emit("TranscriptionStarted", {"duration_seconds": step.duration})
+        if not self._begun:
+            await self._ctx.emit("TranscriptionStarted", {"duration_seconds": step.duration})
+        self._begun = True
         self._duration = round(step.duration, 3)
         await self._tell(0.0)
+
+    async def changed_device(self, step: FellBack) -> None:
+        self._notes.fell_back(self._job_id, step.reason)
 
     async def reached(self, step: Position) -> None:
         if time.monotonic() - self._told_at >= PROGRESS_SECONDS:

@@ -1,12 +1,15 @@
 """The server's side of the speech worker."""
 
-from collections.abc import AsyncGenerator
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from sidecar.kernel.workers import Worker, WorkerPool, WorkerSpec
+from sidecar.kernel.processes import own_command
+from sidecar.kernel.workers import WorkerPool, WorkerSpec
+from sidecar.media.profiles import TranscriptionProfile
 
 SPEECH_WORKER: Final = WorkerSpec("speech")
 
@@ -24,6 +27,14 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
+class FellBack:
+    """A device could not do it, for this reason (a code), and another is tried."""
+
+    reason: str
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
 class Position:
     """The recording is done up to here, in seconds."""
 
@@ -32,40 +43,79 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Recognised:
-    """The result. ``segments`` are the recogniser's own, not yet put in order."""
+    """The result. ``segments`` are the recogniser's own, not yet put in order; ``warnings`` codes."""
 
     language: str | None
     duration: float
     truncated: bool
     segments: list[dict[str, Any]]
+    warnings: list[str]
 
 
 class Whisper:
-    """Runs faster-whisper in a worker process, one recording at a time."""
+    """Runs faster-whisper in worker processes, one recording in each at a time."""
 
-    def __init__(self, workers: WorkerPool) -> None:
-        self._worker: Worker = workers.add(SPEECH_WORKER)
+    def __init__(self, workers: WorkerPool, count: int = 1) -> None:
+        self._workers = [workers.add(spec) for spec in _specs(count)]
+        self._busy: Counter[int] = Counter()
 
     async def transcribe(
-        self, recording: Path, model: Path, *, language: str | None, word_timestamps: bool
-    ) -> AsyncGenerator[Started | Position | Recognised, None]:
+        self,
+        recording: Path,
+        model: Path,
+        profile: TranscriptionProfile,
+        *,
+        language: str | None,
+        word_timestamps: bool,
+        terms: Sequence[str] = (),
+    ) -> AsyncGenerator[Started | FellBack | Position | Recognised, None]:
         """Yield how the work goes on, and the result last.
 
-        Raises ``UNSUPPORTED_AUDIO_FORMAT``, ``TRANSCRIPTION_MODEL_UNAVAILABLE``,
-        ``ATTACHMENT_NOT_FOUND``, or the worker's own failures. Closing it ends the work.
+        *terms* are words that may be listened for, the rarest first. Raises
+        ``UNSUPPORTED_AUDIO_FORMAT``, ``TRANSCRIPTION_MODEL_UNAVAILABLE``, ``ATTACHMENT_NOT_FOUND``, or
+        the worker's own failures. Closing it ends the work.
         """
         params = {
             "path": str(recording),
             "model": str(model),
             "language": language,
             "word_timestamps": word_timestamps,
+            "terms": list(terms),
+            **profile.model_dump(
+                include={
+                    "device",
+                    "compute_type",
+                    "beam_size",
+                    "batch_size",
+                    "vad",
+                    "script",
+                    "initial_prompt",
+                }
+            ),
         }
-        async with aclosing(self._worker.request("transcribe", params)) as messages:
-            async for message in messages:
-                data = message["data"]
-                if message["type"] == "result":
-                    yield Recognised(**data)
-                elif data["stage"] == "started":
-                    yield Started(data["duration"], data["device"], data["load_ms"])
-                else:
-                    yield Position(data["seconds"])
+        number = min(range(len(self._workers)), key=lambda index: self._busy[index])
+        self._busy[number] += 1
+        try:
+            async with aclosing(self._workers[number].request("transcribe", params)) as messages:
+                async for message in messages:
+                    yield _step(message)
+        finally:
+            self._busy[number] -= 1
+
+
+def _specs(count: int) -> Iterator[WorkerSpec]:
+    yield SPEECH_WORKER
+    for number in range(2, count + 1):
+        command = tuple(own_command("worker", SPEECH_WORKER.name))
+        yield WorkerSpec(f"{SPEECH_WORKER.name}-{number}", command=command)
+
+
+def _step(message: dict[str, Any]) -> Started | FellBack | Position | Recognised:
+    data = message["data"]
+    if message["type"] == "result":
+        return Recognised(**data)
+    if data["stage"] == "started":
+        return Started(data["duration"], data["device"], data["load_ms"])
+    if data["stage"] == "fell_back":
+        return FellBack(data["reason"], data["device"])
+    return Position(data["seconds"])

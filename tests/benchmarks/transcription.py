@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from host_bridge.launcher import Sidecar, launch
-from sidecar.media.whisper_worker import BEAM_SIZE, available_threads, simplified_prompt
+from sidecar.media.profiles import TranscriptionProfile
+from sidecar.media.whisper_model import available_threads
+from sidecar.media.whisper_recognition import SCRIPT_PROMPTS, timed_prompt
 from tests.app_client import MODELS_DIR, ROOT
 
 RECORDINGS = (
@@ -30,11 +32,11 @@ TARGET = 1.10
 def directly(model: Any, recording: Path, language: str | None) -> float:
     """Return the seconds of a call without the sidecar."""
     started = time.perf_counter()
-    prompt = simplified_prompt(model) if language == "zh" else None
+    prompt = timed_prompt(model, "zh", SCRIPT_PROMPTS["simplified"]) if language == "zh" else None
     segments, _ = model.transcribe(
         str(recording),
         language=language,
-        beam_size=BEAM_SIZE,
+        beam_size=TranscriptionProfile().beam_size,
         vad_filter=True,
         initial_prompt=prompt,
     )

@@ -87,6 +87,14 @@ WARNINGS: Final[dict[str, Text]] = {
         "The end of the recording is damaged; everything before it was transcribed.",
         "录音末尾已损坏，之前的部分均已转写。",
     ),
+    "warning.REPEATED_TEXT_REMOVED": Text(
+        "The recogniser repeated itself; what was not said so often was taken out.",
+        "识别结果中有重复的内容，已去除多余的部分。",
+    ),
+    "warning.UNCERTAIN_TEXT_REMOVED": Text(
+        "Text that was most likely never spoken was taken out.",
+        "已去除很可能并非人声的内容。",
+    ),
     "warning.export_node_unsupported": Text(
         "A passage[ ({element})][ in line {line}] cannot be shown in this format; its text was kept.",
         "[第 {line} 行]有内容[（{element}）]无法用该格式呈现，已保留原文。",
