@@ -75,9 +75,9 @@ def plan() -> PptxPresentation:
     table = slide.shapes.add_table(2, 2, 0, 0, Inches(3), Inches(1)).table
     for index, text in enumerate(("季度", "收入", "一", "12|13")):
         table.cell(index // 2, index % 2).text = text
-    chart = CategoryChartData()
+    chart = CategoryChartData()  # type: ignore[no-untyped-call]
     chart.categories = ["一月", "二月"]
-    chart.add_series("销量", (1.5, 2))
+    chart.add_series("销量", (1.5, 2))  # type: ignore[no-untyped-call]
     frame = slide.shapes.add_chart(
         XL_CHART_TYPE.COLUMN_CLUSTERED, 0, Inches(2), Inches(3), Inches(2), chart
     )
