@@ -1,6 +1,5 @@
 """What documents need: fonts with Chinese characters, and Pango for PDF."""
 
-import ctypes.util
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from sidecar.doctor.findings import Finding, message
+from sidecar.export.service import ExportService
 
 # The beginnings of file names, in lower case: a font's coverage is not worth reading thousands of files for.
 CHINESE_FONTS: Final = {
@@ -39,19 +39,6 @@ FONT_SUFFIXES: Final = frozenset({".ttf", ".otf", ".ttc", ".otc"})
 # Far more than a large collection: a folder that is linked to a whole disk must not hold up the rest.
 _MOST_FILES: Final = 20_000
 
-# What a PDF is laid out with. On Windows the files are called like the second name.
-PANGO_LIBRARIES: Final = {
-    "Pango": ("pango-1.0", "libpango-1.0-0"),
-    "PangoFT2": ("pangoft2-1.0", "libpangoft2-1.0-0"),
-    "GObject": ("gobject-2.0", "libgobject-2.0-0"),
-    "HarfBuzz": ("harfbuzz", "libharfbuzz-0"),
-    "Fontconfig": ("fontconfig", "libfontconfig-1"),
-}
-_PANGO_COMMANDS: Final = {
-    "linux": "apt install libpango-1.0-0 libpangoft2-1.0-0",
-    "darwin": "brew install pango",
-    "win32": "pacman -S mingw-w64-x86_64-pango",
-}
 # The other systems bring such fonts along.
 _FONT_COMMANDS: Final = {"linux": "apt install fonts-noto-cjk"}
 
@@ -118,23 +105,11 @@ def _font_files(folders: list[Path]) -> Iterator[Path]:
 
 
 def check_pango() -> Finding:
-    """Whether the libraries that lay out a PDF are there, bundled or the system's."""
-    bundle = bundle_folder()
-    found = {title: _library(names, bundle) for title, names in PANGO_LIBRARIES.items()}
-    absent = [title for title, place in found.items() if place is None]
-    details: dict[str, object] = {"libraries": found}
-    if not absent:
+    """Whether what lays out a PDF is there, bundled or the system's."""
+    support = ExportService.pdf_support()
+    details: dict[str, object] = {"libraries": dict(support.parts)}
+    if not support.missing:
         return Finding("ok", message("pango.present"), None, details)
-    summary = message("pango.absent", libraries=", ".join(absent))
-    hint = message("pango.hint", command=_PANGO_COMMANDS.get(sys.platform))
+    summary = message("pango.absent", libraries=", ".join(support.missing))
+    hint = message("pango.hint", command=support.install_command)
     return Finding("missing", summary, hint, details)
-
-
-def _library(names: tuple[str, str], bundle: Path | None) -> str | None:
-    short, windows = names
-    if bundle is not None:
-        for pattern in (f"lib{short}.so*", f"lib{short}.*dylib", f"{windows}.dll"):
-            bundled = next(iter(sorted(bundle.glob(pattern))), None)
-            if bundled is not None:
-                return str(bundled)
-    return ctypes.util.find_library(short) or ctypes.util.find_library(windows)

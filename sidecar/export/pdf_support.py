@@ -4,6 +4,8 @@ import ctypes.util
 import functools
 import importlib.util
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -22,22 +24,34 @@ COMMANDS: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class PdfSupport:
+    """What PDF needs, by name, each with the place where it is; None for what is missing."""
+
+    parts: Mapping[str, str | None]
+    install_command: str | None
+    """The command that installs what is missing, None where none is known."""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The names of what is missing."""
+        return tuple(name for name, place in self.parts.items() if place is None)
+
+
 @functools.lru_cache(maxsize=1)
-def missing_for_pdf() -> tuple[str, ...]:
-    """Return the names of what is missing for PDF, nothing if all is there. Loads none of it."""
-    if importlib.util.find_spec("weasyprint") is None:
-        return ("WeasyPrint",)
-    return tuple(name for name, names in _LIBRARIES.items() if not _is_there(*names))
+def pdf_support() -> PdfSupport:
+    """Look for what PDF needs; loads none of it."""
+    found = importlib.util.find_spec("weasyprint")
+    libraries = {title: _place(short, windows) for title, (short, windows) in _LIBRARIES.items()}
+    parts = {"WeasyPrint": (found.origin or "") if found else None, **libraries}
+    return PdfSupport(parts, COMMANDS.get(sys.platform))
 
 
-def install_command() -> str | None:
-    """Return the command that installs what is missing, None where none is known."""
-    return COMMANDS.get(sys.platform)
-
-
-def _is_there(short: str, windows: str) -> bool:
+def _place(short: str, windows: str) -> str | None:
     bundle = getattr(sys, "_MEIPASS", None)
     if bundle:
-        patterns = (f"lib{short}.so*", f"lib{short}.*dylib", f"{windows}.dll")
-        return any(next(Path(bundle).glob(pattern), None) for pattern in patterns)
-    return bool(ctypes.util.find_library(short) or ctypes.util.find_library(windows))
+        for pattern in (f"lib{short}.so*", f"lib{short}.*dylib", f"{windows}.dll"):
+            bundled = next(iter(sorted(Path(bundle).glob(pattern))), None)
+            if bundled is not None:
+                return str(bundled)
+    return ctypes.util.find_library(short) or ctypes.util.find_library(windows)

@@ -18,7 +18,7 @@ from sidecar.export.document import Metadata
 from sidecar.export.exporter import ExportLimits
 from sidecar.export.filenames import file_name
 from sidecar.export.output import WrittenFile, put_in_place
-from sidecar.export.pdf_support import install_command, missing_for_pdf
+from sidecar.export.pdf_support import PdfSupport, pdf_support
 from sidecar.export.rendering import RenderingWorkers
 from sidecar.export.schemas import ExportFormat, ExportListQuery, ExportRequest, NoteSource
 from sidecar.kernel.catalogue import current_locale
@@ -196,12 +196,19 @@ class ExportService:
 
     async def check_pdf(self) -> None:
         """Raise ``CAPABILITY_NOT_AVAILABLE`` if what PDF needs isn't installed."""
-        missing = await asyncio.to_thread(missing_for_pdf)
-        if missing:
-            raise ProjectError(
-                "CAPABILITY_NOT_AVAILABLE",
-                details={"format": "pdf", "missing": list(missing), "command": install_command()},
-            )
+        support = await asyncio.to_thread(pdf_support)
+        if support.missing:
+            details = {
+                "format": "pdf",
+                "missing": list(support.missing),
+                "command": support.install_command,
+            }
+            raise ProjectError("CAPABILITY_NOT_AVAILABLE", details=details)
+
+    @staticmethod
+    def pdf_support() -> PdfSupport:
+        """Look for what PDF needs here; loads none of it."""
+        return pdf_support()
 
     async def get(self, job_id: str) -> Job:
         """Return an export, or raise ``EXPORT_JOB_NOT_FOUND``."""

@@ -18,6 +18,8 @@ from sidecar.doctor.checks_system import (
     check_uv,
     parse_cards,
 )
+from sidecar.export.pdf_support import PdfSupport
+from sidecar.export.service import ExportService
 from sidecar.kernel.paths import DataPaths
 from tests.app_client import MODELS_DIR
 
@@ -127,6 +129,20 @@ def test_pango_is_looked_for_without_a_failure() -> None:
 
     assert finding.status in ("ok", "missing")
     assert (finding.hint is None) == (finding.status == "ok")
+
+
+def test_the_missing_library_is_named_with_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    without = PdfSupport({"WeasyPrint": "here", "Pango": None}, "brew install pango")
+    monkeypatch.setattr(ExportService, "pdf_support", lambda: without)
+
+    finding = check_pango()
+
+    assert finding.status == "missing"
+    assert finding.summary.params == {"libraries": "Pango"}
+    assert finding.hint is not None
+    assert finding.hint.params == {"command": "brew install pango"}
 
 
 def test_uv_of_the_environment_is_found() -> None:

@@ -4,14 +4,14 @@ import shutil
 
 import pytest
 
-from sidecar.export.pdf_support import install_command, missing_for_pdf
+from sidecar.export.pdf_support import pdf_support
 
 
 def need_pdf() -> None:
     """Skip the test where pages can't be laid out."""
-    missing = missing_for_pdf()
-    if missing:
-        pytest.skip(f"{', '.join(missing)} not here ({install_command()})")
+    support = pdf_support()
+    if support.missing:
+        pytest.skip(f"{', '.join(support.missing)} not here ({support.install_command})")
 
 
 def need_program(name: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from sidecar.app import offline_openapi
 from sidecar.export import service
+from sidecar.export.pdf_support import PdfSupport
 from sidecar.kernel.catalogue import ERRORS
 from tests.app_client import RunningApp
 from tests.export import client
@@ -122,7 +123,8 @@ async def test_the_format_must_be_known(shared_app: RunningApp, format_: Any) ->
 async def test_what_cannot_be_made_is_said_so(
     shared_app: RunningApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "missing_for_pdf", lambda: ("Pango",))
+    without = PdfSupport({"WeasyPrint": "here", "Pango": None}, "apt install libpango-1.0-0")
+    monkeypatch.setattr(service, "pdf_support", lambda: without)
     status, code, details = await client.error_of(
         shared_app, markdown_request("x") | {"format": "pdf"}
     )
