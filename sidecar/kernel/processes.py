@@ -80,6 +80,41 @@ def own_environment() -> dict[str, str]:
     return {"PYTHONPATH": root, "PYTHONUTF8": "1"}
 
 
+# Given as text: only our own packages are found in our folder, which in a frozen program holds parts of
+# others that must not pass for the interpreter's own. Nothing is written beside our sources.
+_PLAIN_PROGRAM: Final = """
+import sys
+from importlib import import_module
+from importlib.machinery import PathFinder
+root, module = sys.argv[1:3]
+class OwnSources:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] == module.partition(".")[0]:
+            return PathFinder.find_spec(name, [root] if path is None else path)
+sys.meta_path.insert(0, OwnSources)
+before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+main = import_module(module).main
+sys.dont_write_bytecode = before
+main()
+"""
+
+
+def plain_command(
+    interpreter: Path, module: str, *, write_bytecode: bool = True, root: Path | None = None
+) -> list[str]:
+    """Return the command that runs the ``main`` of one of our modules with a foreign interpreter.
+
+    The module, and all of ours that it imports, must be shipped as plain source
+    (``sidecar.workers.PLAIN_SOURCES``) and need nothing that the interpreter lacks. *root* is the
+    folder that our packages lie in. Only with *write_bytecode* the interpreter's packages may be
+    compiled in place.
+    """
+    options = ["-I"] if write_bytecode else ["-I", "-B"]
+    where = root or Path(__file__).resolve().parents[2]
+    return [str(interpreter), *options, "-c", _PLAIN_PROGRAM, str(where), module]
+
+
 async def spawn(
     command: Sequence[str], *, environment: Mapping[str, str], cwd: Path | None = None
 ) -> asyncio.subprocess.Process:

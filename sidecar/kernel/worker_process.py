@@ -1,15 +1,19 @@
 """The child's end of the worker protocol; see :mod:`sidecar.kernel.workers`.
 
 The process leaves as soon as its stdin ends, whatever it is computing: that is how a worker never
-outlives the program that started it.
+outlives the program that started it. This module is also run, as plain source, by interpreters that
+have nothing of the server: it imports the standard library alone.
 """
 
 import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, BinaryIO, Final, Protocol
+
+PROTOCOL: Final = 1
+"""The version of the messages; both ends must have the same."""
 
 ALIVE_SECONDS: Final = 10.0
 OUT_OF_MEMORY: Final = 70
@@ -59,10 +63,18 @@ class WorkerServer:
     """Reads requests from stdin and runs them one after the other on the main thread."""
 
     def __init__(
-        self, methods: Mapping[str, Method], at_end: Callable[[], None] = lambda: None
+        self,
+        methods: Mapping[str, Method],
+        at_end: Callable[[], None] = lambda: None,
+        *,
+        packages: Iterable[str] = (),
     ) -> None:
-        """*at_end* is called before the process leaves, on any thread: it ends what a method started."""
+        """*at_end* is called before the process leaves, on any thread: it ends what a method started.
+
+        *packages* are distributions whose versions the server is told.
+        """
         self._methods = methods
+        self._packages = tuple(packages)
         self._at_end = at_end
         self._output = _private_stdout()
         self._gate = threading.Lock()
@@ -73,6 +85,14 @@ class WorkerServer:
 
     def run(self) -> None:
         """Serve until stdin ends; doesn't return."""
+        self._send(
+            {
+                "type": "ready",
+                "protocol": PROTOCOL,
+                "python": ".".join(map(str, sys.version_info[:3])),
+                "packages": {name: package_version(name) for name in self._packages},
+            }
+        )
         threading.Thread(target=self._read, name="worker-stdin", daemon=True).start()
         while True:
             with self._arrived:
@@ -143,6 +163,16 @@ class WorkerServer:
             self._at_end()
         finally:
             os._exit(status)
+
+
+def package_version(name: str) -> str | None:
+    """Return the version of an installed distribution, None if it isn't there. Imports nothing of it."""
+    from importlib import metadata  # noqa: PLC0415 - most workers tell of no package
+
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _private_stdout() -> BinaryIO:

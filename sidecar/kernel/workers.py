@@ -1,7 +1,7 @@
 """Work in child processes: one JSON message a line, over their stdin and stdout.
 
 To the worker: ``{"type": "request", "id", "method", "params"}`` and ``{"type": "cancel", "id"}``.
-From it, for each request: any number of ``{"type": "progress", "id", "data"}`` and then one
+From it, once: ``{"type": "ready", "protocol", "python", "packages"}``; for each request: any number of ``{"type": "progress", "id", "data"}`` and then one
 ``{"type": "result", "id", "data"}`` or ``{"type": "error", "id", "code", "params"}``.
 
 A crash or a kill fails the one request. Cancelling asks first and then ends the process tree. A
@@ -28,6 +28,7 @@ from sidecar.kernel.processes import (
     own_environment,
     spawn,
 )
+from sidecar.kernel.worker_process import PROTOCOL
 
 log = get_logger(__name__)
 
@@ -39,7 +40,7 @@ SILENCE_SECONDS: Final = 120.0
 EXIT_LOOK_SECONDS: Final = 0.5
 PIPE_END_SECONDS: Final = 0.5
 _STDERR_LINES: Final = 20
-_MESSAGE_TYPES: Final = frozenset({"alive", "progress", "result", "error"})
+_MESSAGE_TYPES: Final = frozenset({"ready", "alive", "progress", "result", "error"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +146,7 @@ def _message_of(line: bytes) -> dict[str, Any] | None:
         return None
     complete = (
         message["type"] == "alive"
+        or (message["type"] == "ready" and isinstance(message.get("packages"), dict))
         or (message["type"] == "error" and isinstance(message.get("code"), str))
         or isinstance(message.get("data"), dict)
     )
@@ -211,6 +213,8 @@ class Worker:
             if message is None:
                 await self._report_crash(child)
                 raise ProjectError("WORKER_CRASHED")
+            if message["type"] == "ready":
+                await self._welcome(child, message)
             if message.get("id") != request_id or message.get("type") == "alive":
                 continue
             if message["type"] == "error":
@@ -218,6 +222,20 @@ class Worker:
             yield message
             if message["type"] == "result":
                 return
+
+    async def _welcome(self, child: _Process, ready: dict[str, Any]) -> None:
+        """Take note of what the child is; raises ``RUNTIME_OUTDATED`` if it speaks another protocol."""
+        log.info(
+            "worker.ready",
+            extra={
+                "worker": self.spec.name,
+                "python": ready.get("python"),
+                "packages": ready["packages"],
+            },
+        )
+        if ready.get("protocol") != PROTOCOL:
+            await self._drop(child)
+            raise ProjectError("RUNTIME_OUTDATED")
 
     async def _running_child(self) -> _Process:
         if self._closed:
@@ -314,6 +332,16 @@ class WorkerPool:
     def add(self, spec: WorkerSpec) -> Worker:
         """Return the worker of this name, making it from *spec* if it isn't there yet."""
         return self._workers.setdefault(spec.name, Worker(spec))
+
+    async def replace(self, spec: WorkerSpec) -> Worker:
+        """Return the worker of this name as *spec* has it; one that is started otherwise is ended."""
+        worker = self._workers.get(spec.name)
+        if worker is not None and worker.spec == spec:
+            return worker
+        self._workers[spec.name] = Worker(spec)
+        if worker is not None:
+            await worker.close()
+        return self._workers[spec.name]
 
     def children(self) -> list[ChildProcess]:
         """Return the children that run now."""

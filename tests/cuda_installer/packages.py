@@ -45,6 +45,7 @@ def ones(shape, device="cpu"):
 PYANNOTE = {
     "pyannote/audio/__init__.py": '__version__ = "4.0.7"\n',
     "pyannote/audio/pipelines.py": "class SpeakerDiarization:\n    def apply(self): ...\n",
+    "onnxruntime/__init__.py": "class InferenceSession: ...\n",
 }
 
 

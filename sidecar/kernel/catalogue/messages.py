@@ -9,6 +9,7 @@ from sidecar.kernel.catalogue.demo_messages import DEMO
 from sidecar.kernel.catalogue.doctor_messages import DOCTOR
 from sidecar.kernel.catalogue.entries import Text
 from sidecar.kernel.catalogue.plot_messages import PLOTS
+from sidecar.kernel.catalogue.provider_messages import PROVIDERS
 from sidecar.kernel.catalogue.runtime_messages import RUNTIME
 
 PHASES: Final[dict[str, Text]] = {
@@ -78,6 +79,10 @@ WARNINGS: Final[dict[str, Text]] = {
     "warning.DIARIZATION_MODEL_UNAVAILABLE": Text(
         "The model that tells speakers apart is missing or damaged. Reinstall it in the model settings.",
         "区分说话人的模型缺失或已损坏，请在模型设置中重新安装。",
+    ),
+    "warning.RUNTIME_OUTDATED": Text(
+        "The runtime component does not fit this version of the app. Install it again to tell speakers apart.",
+        "运行组件与当前应用版本不匹配，请重新安装后再区分说话人。",
     ),
     "warning.NO_SPEECH_DETECTED": Text(
         "No speech was heard in the recording. Check that the right file was chosen.",
@@ -300,4 +305,5 @@ MESSAGES: Final[dict[str, Text]] = {
     **SUGGESTIONS,
     **DOCTOR,
     **RUNTIME,
+    **PROVIDERS,
 }

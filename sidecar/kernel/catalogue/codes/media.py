@@ -138,6 +138,11 @@ LOCAL_MODELS: Final[dict[str, ErrorSpec]] = {
         "The GPU component could not be installed. Check your network and disk space, then try again.",
         "GPU 组件安装失败，请检查网络和磁盘空间后重试。",
     ),
+    "RUNTIME_OUTDATED": ErrorSpec(
+        503,
+        "The installed runtime component does not fit this version of the app. Install it again.",
+        "已安装的运行组件与当前应用版本不匹配，请重新安装。",
+    ),
     "RUNTIME_INSTALL_INTERRUPTED": ErrorSpec(
         503,
         "The installation of the GPU component was interrupted. Please start it again.",

@@ -1,0 +1,1 @@
+"""Real models of voices for the tests, from a package that carries them."""
