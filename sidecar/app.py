@@ -36,6 +36,7 @@ from sidecar.model_routing.schemas import RoutedCapability
 from sidecar.model_routing.service import LocalModelId, ModelRoutingService
 from sidecar.plots import router as plots_router
 from sidecar.plots.service import PlotService
+from sidecar.providers import router as providers_router
 from sidecar.providers.service import ProviderService, RoutedCalls
 from sidecar.retrieval import router as retrieval_router
 from sidecar.retrieval.indexer import SearchIndexer
@@ -320,6 +321,7 @@ def build_api(services: Services, request_stop: Callable[[], None]) -> FastAPI:
     api.include_router(model_routing_router.build_router(services.routing))
     api.include_router(runtime_router.build_router(services.runtime))
     api.include_router(local_models_router.build_router(services.local_models))
+    api.include_router(providers_router.build_router(services.providers))
 
     def openapi() -> dict[str, Any]:
         if api.openapi_schema is None:

@@ -12,6 +12,8 @@ from sidecar.providers.adapters import ADAPTERS
 from sidecar.providers.attempts import AttemptRecord, UsageRecorder
 from sidecar.providers.failures import UpstreamError
 from sidecar.providers.lookup import Configuration, ProviderLookup
+from sidecar.providers.mock import mock_events, mock_models, mock_reply
+from sidecar.providers.ollama import SHOW_PATH, Ollama, with_details
 from sidecar.providers.profiles import profile_of
 from sidecar.providers.request_rules import with_overrides
 from sidecar.providers.retries import RetryPolicy, adjusted_body, wait_before_repeat
@@ -31,9 +33,11 @@ from sidecar.providers.streaming import (
     error_event,
     model_events,
 )
-from sidecar.providers.transport import Transport
+from sidecar.providers.transport import Transport, Upstream
 
 _LIST_SECONDS: Final = 30.0
+_SHOWN_AT_ONCE: Final = 8
+_MOST_SHOWN: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,10 @@ class ModelCalls:
         control: StreamControl | None = None,
     ) -> AsyncGenerator[ModelEvent, None]:
         """Yield the events of a call of a configuration, stored or not."""
+        if configuration.provider_type == "mock":
+            for event in mock_events(request):
+                yield event
+            return
         control = control or StreamControl()
         self._open.add(control)
         try:
@@ -150,6 +158,8 @@ class ModelCalls:
         record: AttemptRecord,
     ) -> ModelReply:
         """Return the whole answer of a configuration, stored or not; raises :class:`ProjectError`."""
+        if configuration.provider_type == "mock":
+            return mock_reply(request)
         prepared = prepare_chat(
             configuration,
             target.model,
@@ -183,16 +193,37 @@ class ModelCalls:
 
     async def list_models(self, configuration: Configuration) -> list[ModelInfo]:
         """Return the models that a provider lists now; raises :class:`ProjectError`."""
+        self._lookup.check(configuration)
+        if configuration.provider_type == "mock":
+            return mock_models()
         adapter = ADAPTERS[configuration.provider_type]
         upstream = await self._lookup.upstream(configuration)
         answer = await self._transport.get_json(
             upstream, adapter.models_path, seconds=_LIST_SECONDS
         )
         try:
-            return adapter.models(_object(answer), profile_of(configuration.base_url))
+            found = adapter.models(_object(answer), profile_of(configuration.base_url))
         except UpstreamError as error:
             error.details = {**upstream.about, **error.details}
             raise
+        return await self._with_details(upstream, found) if isinstance(adapter, Ollama) else found
+
+    async def _with_details(self, upstream: Upstream, found: list[ModelInfo]) -> list[ModelInfo]:
+        """Ask what each model can do, a few at a time; a model that isn't shown stays as listed."""
+        path, few = SHOW_PATH, asyncio.Semaphore(_SHOWN_AT_ONCE)
+
+        async def shown(model: ModelInfo) -> ModelInfo:
+            async with few:
+                try:
+                    told = await self._transport.post_json(
+                        upstream, path, {"model": model.model}, seconds=_LIST_SECONDS
+                    )
+                except UpstreamError:
+                    return model
+            return with_details(model, told)
+
+        details = await asyncio.gather(*map(shown, found[:_MOST_SHOWN]))
+        return [*details, *found[_MOST_SHOWN:]]
 
     def _record(self, source: str, provider: Provider, model: str) -> AttemptRecord:
         return AttemptRecord(self._recorder, source, provider.provider_id, provider.name, model)

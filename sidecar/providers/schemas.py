@@ -339,3 +339,73 @@ class ModelList(BaseModel):
     """The models of a provider, as it lists them now."""
 
     items: list[ModelInfo]
+
+
+class Preset(BaseModel):
+    """A vendor to choose from; enough to create a provider of, once its key is stored."""
+
+    preset_id: str
+    name: str
+    provider_type: ProviderType
+    base_url: str
+    logo_id: str = Field(description="Names a picture that the app carries.")
+    description: str = Field(description="In the language of the request.")
+    capabilities: list[Capability]
+    needs_credential: bool
+    credential_hint: str = Field(description="Where a key comes from, for a person.")
+
+
+class PresetList(BaseModel):
+    """The vendors."""
+
+    items: list[Preset]
+
+
+class ProviderTestResult(BaseModel):
+    """What a real call said of a configuration."""
+
+    success: bool
+    model: str | None = Field(description="The model that answered, or that would be asked.")
+    duration_ms: int
+    error_code: str | None = Field(None, description="null after success.")
+    message: str | None = Field(None, description="What went wrong, for a person.")
+
+
+class ProbeRequest(BaseModel):
+    """A configuration to be tried by a real, short conversation."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    provider: ProviderCreateRequest
+    stream: bool = Field(description="Whether the provider is asked for a streamed answer.")
+
+
+class ProbeResult(BaseModel):
+    """The provider answered."""
+
+    success: Literal[True]
+    stream: bool
+    model: str
+    message: str = Field(description="What the model said.")
+
+
+class PreviewRequest(BaseModel):
+    """A configuration whose request is to be shown."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    provider: ProviderCreateRequest
+    capability: RequestCapability = "chat"
+    stream: bool = Field(True, description="For chat: whether a streamed answer is asked for.")
+
+
+class Preview(BaseModel):
+    """The body as it would be sent, its content hidden."""
+
+    capability: RequestCapability
+    body: dict[str, Any] = Field(
+        description="The fields of a JSON body, or of a form for transcription and speaker matching."
+    )
+    unplaced_rules: list[int] = Field(
+        description="Positions of the rules that find no place in this body."
+    )

@@ -13,9 +13,11 @@ from sidecar.kernel.paging import PageQuery, page_of
 from sidecar.providers import store
 from sidecar.providers.adapter import guessed_capabilities
 from sidecar.providers.attempts import UsageRecorder
+from sidecar.providers.checks import PROBE_SECONDS, ProviderChecks
 from sidecar.providers.lookup import ProviderLookup, capabilities_of, invalid_field
 from sidecar.providers.model_calls import ModelCalls
 from sidecar.providers.openai_models import MatchAnswer, TranscriptionAnswer
+from sidecar.providers.presets import PRESETS
 from sidecar.providers.retries import DEFAULT_POLICY, RetryPolicy
 from sidecar.providers.routed_calls import ROUTABLE_TYPES, RoutedCalls, RoutedModel, SoundFile
 from sidecar.providers.schemas import (
@@ -26,6 +28,7 @@ from sidecar.providers.schemas import (
     ModelList,
     ModelReply,
     ModelRequest,
+    PresetList,
     Provider,
     ProviderCreateRequest,
     ProviderList,
@@ -61,11 +64,13 @@ class ProviderService:
         development: bool = False,
         timeouts: Timeouts = DEFAULT_TIMEOUTS,
         retries: RetryPolicy = DEFAULT_POLICY,
+        probe_seconds: float = PROBE_SECONDS,
     ) -> None:
         self._database = database
         self.transport = Transport(timeouts)
         self.lookup = ProviderLookup(database, credentials, development=development)
         self.calls = ModelCalls(self.lookup, self.transport, recorder, retries)
+        self.checks = ProviderChecks(self.lookup, self.calls, recorder, probe_seconds=probe_seconds)
         self._in_use: list[InUse] = []
         self._listed: dict[tuple[str, str], ModelInfo] = {}
 
@@ -82,6 +87,10 @@ class ProviderService:
         """Return a page of providers, oldest first."""
         items, total = await self._database.read(lambda conn: store.page(conn, query))
         return ProviderList(items=list(await self._shown(items)), page=page_of(total, query))
+
+    def presets(self) -> PresetList:
+        """Return the vendors to choose from, described in the language of the request."""
+        return PresetList(items=[preset.shown() for preset in PRESETS])
 
     async def get(self, provider_id: str) -> Provider:
         """Return a provider; raises ``RESOURCE_NOT_FOUND``."""

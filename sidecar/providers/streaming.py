@@ -262,7 +262,7 @@ async def _decoded(
             return
         if isinstance(item, ModelReply):
             decoder.finish_reason, decoder.ended = item.finish_reason, True
-            for event in _events_of(item):
+            for event in events_of_reply(item):
                 yield event
             return
         if item is None:
@@ -311,7 +311,7 @@ async def _next(reading: _Reading, decoder: Decoder) -> bytes | ModelReply | Non
     return item
 
 
-def _events_of(reply: ModelReply) -> Iterator[ModelEvent]:
+def events_of_reply(reply: ModelReply) -> Iterator[ModelEvent]:
     """Yield the events of an answer that came in one piece though a stream was asked for."""
     if reply.reasoning_content:
         yield thinking_delta(reply.reasoning_content)

@@ -114,16 +114,16 @@ def frames(turn: Turn) -> list[dict[str, Any]]:
                     }
                 )
     for number, item in enumerate(made):
-        at = {"output_index": first + number}
+        there = {"output_index": first + number}
         found.append(
             {
                 "type": "response.function_call_arguments.done",
                 "item_id": item["id"],
-                **at,
+                **there,
                 "arguments": item["arguments"],
             }
         )
-        found.append({"type": "response.output_item.done", **at, "item": item})
+        found.append({"type": "response.output_item.done", **there, "item": item})
     ended = _response(turn, "completed")
     found.append({"type": f"response.{ended['status']}", "response": ended})
     return found
