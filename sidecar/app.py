@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi import Depends, FastAPI
 
 from host_bridge.protocol import SessionSettings
+from sidecar.chat import router as chat_router
+from sidecar.chat.service import ChatService
 from sidecar.credentials import router as credentials_router
 from sidecar.credentials.service import CredentialService
+from sidecar.documents.service import DocumentService
 from sidecar.export import router as export_router
 from sidecar.export.service import ExportService
 from sidecar.kernel.body_limit import MEBIBYTE, BodyLimit, BodyLimitMiddleware
@@ -69,6 +72,9 @@ DESCRIPTION: Final = (
 )
 
 BODY_LIMITS: Final[dict[str, BodyLimit]] = {
+    # An open file of 2,000,000 characters in JSON, with every character escaped that can be, and a
+    # history as long as that.
+    "/api/chat": BodyLimit(48 * MEBIBYTE),
     # A text of 200,000 characters and the pictures of its diagrams, in JSON.
     "/api/exports": BodyLimit(32 * MEBIBYTE),
     # 8 MiB of text in JSON, with every character escaped that can be.
@@ -99,6 +105,7 @@ class Services:
     usage: UsageService
     ledger: UsageLedger
     providers: ProviderService
+    chat: ChatService
     routing: ModelRoutingService
     runtime: RuntimeService
     local_models: LocalModelService
@@ -108,6 +115,7 @@ class Services:
         """Open what is needed before the first request is answered."""
         self.settings.paths.empty_temporary()
         self.database.open()
+        await self.chat.start()
         await self.vault.restore(self.settings.vault_path)
 
     async def start_background(self) -> None:
@@ -124,6 +132,7 @@ class Services:
         """End streams, work and children, and leave the database whole."""
         self.gate.stopping = True
         self.events.close()
+        await self.chat.close()
         await self.providers.close()
         await self.runtime.close()
         await self.exports.close()
@@ -187,6 +196,7 @@ def build_services(settings: Settings) -> Services:
     routing = ModelRoutingService(
         database,
         providers,
+        chat,
         RoutedCalls(providers.lookup, providers.transport, ledger),
         ledger,
         local_models=_local_model_names(models, embedders),
@@ -217,6 +227,8 @@ def build_services(settings: Settings) -> Services:
         models=models,
         remote=RoutedTranscriber(routing),
     )
+    documents = DocumentService(settings.paths, workers)
+    chat = ChatService(database, providers, retrieval, media, documents)
 
     inference = LocalInference(jobs, retrieval.check_model)
     runtime = RuntimeService(database, events, settings.paths.runtime, inference.in_use)
@@ -317,6 +329,7 @@ def build_api(services: Services, request_stop: Callable[[], None]) -> FastAPI:
     api.include_router(vault_router.build_router(services.vault))
     api.include_router(retrieval_router.build_router(services.retrieval))
     api.include_router(tasks_router.build_router(services.tasks))
+    api.include_router(chat_router.build_router(services.chat))
     api.include_router(usage_router.build_router(services.usage))
     api.include_router(model_routing_router.build_router(services.routing))
     api.include_router(runtime_router.build_router(services.runtime))

@@ -68,6 +68,7 @@ class Conversations:
             for draft in drafts:
                 draft.status, draft.error_code = "failed", INTERRUPTED
                 _finish(tx, draft, None)
+            store.release_reservations(tx)
             return len(drafts), store.link_linear_histories(tx)
 
         broken_off, linked = await self._database.write(write)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 PARAGRAPH_BREAK: Final = "\n\n"
 _LEADING_BLANK_LINES: Final = re.compile(r"\A(?:[^\S\n]*\n)+")
-_CLOSING_LINES: Final = re.compile(r"[^\S\n]*\n\s*\Z")
+_CLOSING_LINES: Final = re.compile(r"\r?\n\s*\Z")
 
 
 class ReplyText:

@@ -175,6 +175,14 @@ def set_active(
     )
 
 
+def release_reservations(tx: Transaction) -> None:
+    """Forget which replies were expected by a process that is gone."""
+    tx.execute(
+        "UPDATE chat_conversations SET active_response_id = NULL"
+        " WHERE active_response_id IS NOT NULL"
+    )
+
+
 def next_position(tx: Transaction, conversation_id: str) -> int:
     """Return the position of a message that begins now."""
     tx.execute(
