@@ -105,8 +105,8 @@ class Services:
     usage: UsageService
     ledger: UsageLedger
     providers: ProviderService
-    chat: ChatService
     routing: ModelRoutingService
+    chat: ChatService
     runtime: RuntimeService
     local_models: LocalModelService
     system: SystemService
@@ -196,7 +196,6 @@ def build_services(settings: Settings) -> Services:
     routing = ModelRoutingService(
         database,
         providers,
-        chat,
         RoutedCalls(providers.lookup, providers.transport, ledger),
         ledger,
         local_models=_local_model_names(models, embedders),
@@ -302,6 +301,7 @@ def build_services(settings: Settings) -> Services:
         ledger,
         providers,
         routing,
+        chat,
         runtime,
         local_models,
         system,
