@@ -10,24 +10,24 @@ and fails with ``JOB_INTERRUPTED`` if that doesn't help.
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from sidecar.kernel import job_store as store
-from sidecar.kernel.catalogue import Localised
 from sidecar.kernel.database import Database, DatabaseClosedError, Transaction
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.events import EventLog
 from sidecar.kernel.ids import new_id
+from sidecar.kernel.job_context import JobContext
+from sidecar.kernel.job_kinds import JobKind, JobOutcome
+from sidecar.kernel.job_states import JobStates
 from sidecar.kernel.job_store import Job
 from sidecar.kernel.logging import get_logger
 from sidecar.kernel.paging import PageQuery
 
-log = get_logger(__name__)
+__all__ = ["WORKER_CODES", "Job", "JobContext", "JobEngine", "JobKind", "JobOutcome"]
 
-T = TypeVar("T")
+log = get_logger(__name__)
 
 # A job that a dead process left running is started once more, not for ever.
 STARTS_ALLOWED: Final = 2
@@ -36,107 +36,13 @@ STOP_SECONDS: Final = 4.0
 WORKER_CODES: Final = frozenset({"WORKER_CRASHED", "WORKER_TIMEOUT", "INTERNAL_ERROR"})
 
 
-@dataclass(frozen=True, slots=True)
-class JobOutcome:
-    """What a job that did its work leaves behind.
-
-    *result* is kept with the job; *event_data* goes into the ``Completed`` event beside the status;
-    *on_complete* runs in the transaction that completes the job.
-    """
-
-    result: dict[str, Any]
-    event_data: dict[str, Any] = field(default_factory=dict)
-    on_complete: Callable[[Transaction], None] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class JobKind:
-    """What the engine must know of a kind of job.
-
-    *run* does the work; it is cancelled like any task and must end its own work before it lets the
-    cancellation through. *failure_code* stands for an exception without a project code, and for a
-    worker that died or fell silent; *interrupted_code* for a job that two processes died over.
-    *on_end* runs in the transaction of any terminal state, after *on_complete*. *resource_of* names
-    the resource that the events are told of where that isn't the job itself.
-    """
-
-    name: str
-    id_prefix: str
-    run: Callable[["JobContext"], Awaitable[JobOutcome]]
-    failure_code: str
-    cancelled_code: str
-    interrupted_code: str = "JOB_INTERRUPTED"
-    not_found_code: str = "RESOURCE_NOT_FOUND"
-    queue_full_code: str | None = None
-    concurrency: int = 1
-    max_queued: int | None = None
-    on_end: Callable[[Transaction, Job], None] | None = None
-    resource_of: Callable[[Job], str] | None = None
-    queued_event: str = "Queued"
-    completed_event: str = "Completed"
-    failed_event: str = "Failed"
-    cancelled_event: str = "Cancelled"
-
-    def resource_id(self, job: Job) -> str:
-        """Return the resource that the job's events belong to."""
-        return self.resource_of(job) if self.resource_of else job.job_id
-
-
-class JobContext:
-    """A running job's way to the outside."""
-
-    def __init__(self, engine: "JobEngine", kind: JobKind, job: Job) -> None:
-        self._engine = engine
-        self._resource_id = kind.resource_id(job)
-        self.job = job
-        self._phase: str | None = None
-        self._percent = 0.0
-
-    async def progress(
-        self,
-        phase: str,
-        current: float = 0,
-        total: float = 0,
-        extra: dict[str, Any] | None = None,
-    ) -> None:
-        """Store how far the job is and tell its followers.
-
-        *phase* names a message ``phase.<phase>``. *total* 0 means unknown. The percentage doesn't
-        fall within a phase. *extra* is told and stored beside it.
-        """
-        percent: float | None = None
-        if phase != self._phase:
-            self._phase, self._percent = phase, 0.0
-        if total > 0:
-            self._percent = max(self._percent, min(100.0, round(100.0 * current / total, 1)))
-            percent = self._percent
-        progress = {
-            "phase": phase,
-            "current": current,
-            "total": total,
-            "percent": percent,
-            "message": Localised(f"phase.{phase}").to_json(),
-            **(extra or {}),
-        }
-        await self._engine.update(
-            self.job.job_id, "Progress", progress, self._resource_id, progress=progress
-        )
-
-    async def emit(self, event: str, data: dict[str, Any] | None = None) -> None:
-        """Append an event of the job."""
-        await self._engine.update(self.job.job_id, event, data or {}, self._resource_id)
-
-    async def warn(self, warning: str) -> None:
-        """Add a warning to the job, once."""
-        await self._engine.write(lambda tx: store.add_warning(tx, self.job.job_id, warning))
-
-
 class JobEngine:
     """Creates, runs, cancels and recovers jobs."""
 
     def __init__(self, database: Database, events: EventLog) -> None:
         self._database = database
         self._events = events
+        self._states = JobStates(database, events)
         self._kinds: dict[str, JobKind] = {}
         self._waiting: dict[str, deque[str]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -160,18 +66,17 @@ class JobEngine:
     async def start(self) -> None:
         """Take up what an earlier process left, and begin to run jobs."""
         self._started = True
-        for job in await self.write(store.unfinished):
+        for job in await self._database.write(store.unfinished):
             kind = self._kinds.get(job.kind)
             if job.job_id in self._tasks or (kind and job.job_id in self._waiting[kind.name]):
                 # Created while this start was under way.
                 continue
             if kind is None:
-                # Its kind is gone from this version; nothing will ever run it.
-                await self._fail_unknown(job)
+                await self._states.failed_without_kind(job)
             elif job.cancel_requested:
-                await self._finish_cancelled(kind, job.job_id)
+                await self._states.cancelled(kind, job.job_id)
             elif job.status == "running" and job.starts >= STARTS_ALLOWED:
-                await self._finish_failed(kind, job.job_id, ProjectError(kind.interrupted_code))
+                await self._states.failed(kind, job.job_id, ProjectError(kind.interrupted_code))
             else:
                 self._waiting[kind.name].append(job.job_id)
         for name in self._kinds:
@@ -256,16 +161,16 @@ class JobEngine:
 
     async def _run(self, kind: JobKind, job_id: str) -> None:
         try:
-            job = await self.write(lambda tx: store.mark_running(tx, job_id))
+            job = await self._database.write(lambda tx: store.mark_running(tx, job_id))
             if job is None:
                 # A cancel was recorded before the work began.
-                await self._finish_cancelled(kind, job_id)
+                await self._states.cancelled(kind, job_id)
                 return
-            outcome = await kind.run(JobContext(self, kind, job))
-            await asyncio.shield(self._finish_completed(kind, job_id, outcome))
+            outcome = await kind.run(JobContext(self._states, kind, job))
+            await asyncio.shield(self._states.completed(kind, job_id, outcome))
         except asyncio.CancelledError:
             if job_id in self._cancelled:
-                await self._finish_cancelled(kind, job_id)
+                await self._states.cancelled(kind, job_id)
             elif self._stopping:
                 await self._give_back(job_id)
             else:
@@ -275,96 +180,17 @@ class JobEngine:
                 await self._give_back(job_id)
             else:
                 failure = ProjectError(kind.failure_code) if error.code in WORKER_CODES else error
-                await self._finish_failed(kind, job_id, failure)
+                await self._states.failed(kind, job_id, failure)
         except DatabaseClosedError:
             log.warning("job.interrupted_by_stop", extra={"job_id": job_id})
         except Exception:
             log.exception("job.unexpected_failure", extra={"job_id": job_id, "kind": kind.name})
-            await self._finish_failed(kind, job_id, ProjectError(kind.failure_code))
+            await self._states.failed(kind, job_id, ProjectError(kind.failure_code))
 
     async def _give_back(self, job_id: str) -> None:
         """Leave the job as it is for the next start; a stop isn't the job's fault."""
         with contextlib.suppress(DatabaseClosedError):
-            await self.write(lambda tx: store.forget_start(tx, job_id))
-
-    async def update(
-        self,
-        job_id: str,
-        event: str,
-        data: dict[str, Any],
-        resource_id: str,
-        *,
-        progress: dict[str, Any] | None = None,
-    ) -> None:
-        """Append an event of a job that hasn't ended, and store its progress with it."""
-
-        def change(tx: Transaction) -> None:
-            if store.touch(tx, job_id, progress):
-                self._events.append(tx, resource_id, event, data)
-
-        await self.write(change)
-
-    async def write(self, run: Callable[[Transaction], T]) -> T:
-        """Run a write and wait until it is durable."""
-        return await self._database.write(run)
-
-    # -- ending --------------------------------------------------------------------------------
-
-    async def _finish_completed(self, kind: JobKind, job_id: str, outcome: JobOutcome) -> None:
-        def change(tx: Transaction) -> None:
-            # Whoever asked for a cancel first gets it, even if the work was done by then.
-            if store.is_cancel_requested(tx, job_id):
-                self._end(tx, kind, job_id, "cancelled", ProjectError(kind.cancelled_code), None)
-                return
-            if outcome.on_complete is not None:
-                outcome.on_complete(tx)
-            self._end(tx, kind, job_id, "completed", None, outcome)
-
-        await self.write(change)
-
-    async def _finish_failed(self, kind: JobKind, job_id: str, error: ProjectError) -> None:
-        log.warning("job.failed", extra={"job_id": job_id, "kind": kind.name, "code": error.code})
-        await self.write(lambda tx: self._end(tx, kind, job_id, "failed", error, None))
-
-    async def _finish_cancelled(self, kind: JobKind, job_id: str) -> None:
-        error = ProjectError(kind.cancelled_code)
-        await self.write(lambda tx: self._end(tx, kind, job_id, "cancelled", error, None))
-
-    async def _fail_unknown(self, job: Job) -> None:
-        error = ProjectError("JOB_INTERRUPTED")
-
-        def change(tx: Transaction) -> None:
-            if store.end(tx, job.job_id, "failed", error, None) is not None:
-                data = {"status": "failed", "error": _event_error(error)}
-                self._events.append(tx, job.job_id, "Failed", data, terminal=True)
-
-        await self.write(change)
-
-    def _end(
-        self,
-        tx: Transaction,
-        kind: JobKind,
-        job_id: str,
-        status: str,
-        error: ProjectError | None,
-        outcome: JobOutcome | None,
-    ) -> None:
-        job = store.end(tx, job_id, status, error, outcome.result if outcome else None)
-        if job is None:
-            return
-        if kind.on_end is not None:
-            kind.on_end(tx, job)
-        data: dict[str, Any] = {"status": status}
-        if outcome is not None:
-            data |= outcome.event_data
-        if error is not None:
-            data["error"] = _event_error(error)
-        name = {
-            "completed": kind.completed_event,
-            "failed": kind.failed_event,
-            "cancelled": kind.cancelled_event,
-        }[status]
-        self._events.append(tx, kind.resource_id(job), name, data, terminal=True)
+            await self._database.write(lambda tx: store.forget_start(tx, job_id))
 
     async def cancel(self, kind_name: str, job_id: str) -> None:
         """Record that a job is to be cancelled and stop its work.
@@ -377,10 +203,10 @@ class JobEngine:
         def change(tx: Transaction) -> Job | None:
             job = store.request_cancel(tx, kind_name, job_id)
             if job is not None and job.status == "queued":
-                self._end(tx, kind, job_id, "cancelled", ProjectError(kind.cancelled_code), None)
+                self._states.end_cancelled(tx, kind, job_id)
             return job
 
-        job = await self.write(change)
+        job = await self._database.write(change)
         if job is None:
             raise ProjectError(kind.not_found_code)
         if job.is_terminal:
@@ -400,7 +226,7 @@ class JobEngine:
         elif job_id in self._waiting[kind.name]:
             # Taken over from an earlier process, and not started again yet.
             self._waiting[kind.name].remove(job_id)
-            ending = asyncio.create_task(self._finish_cancelled(kind, job_id))
+            ending = asyncio.create_task(self._states.cancelled(kind, job_id))
             self._background.add(ending)
             ending.add_done_callback(self._background.discard)
 
@@ -412,12 +238,3 @@ class JobEngine:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=STOP_SECONDS)
-
-
-def _event_error(error: ProjectError) -> dict[str, Any]:
-    """Return an error as an event holds it, put into words when it is read."""
-    return {
-        "code": error.code,
-        "message": error.localised().to_json(),
-        "details": error.details,
-    }

@@ -279,7 +279,7 @@ class Hold:
         engine: JobEngine = self._app.services.jobs
 
         async def cancel_all() -> None:
-            for job in await engine.write(job_store.unfinished):
+            for job in await self._app.services.database.write(job_store.unfinished):
                 if job.kind == self._kind.name:
                     # It may end by itself before its turn comes.
                     with contextlib.suppress(ProjectError):

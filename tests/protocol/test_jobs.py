@@ -221,7 +221,7 @@ def test_a_late_result_changes_nothing(app: LiveApp, jobs: Jobs) -> None:
         app.call(context.warn("LATE"))
         engine = app.services.jobs
         failure = ProjectError("WORKER_CRASHED")
-        app.call(engine._finish_failed(engine.kinds[jobs.kind], job_id, failure))
+        app.call(engine._states.failed(engine.kinds[jobs.kind], job_id, failure))
         assert jobs.get(job_id) == before
         assert jobs.stored_events(job_id) == events
 
