@@ -1,6 +1,6 @@
 """HTTP operations of exports."""
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import FileResponse
@@ -29,28 +29,47 @@ _FILE_HEADERS: Final = {
 }
 
 
+_CREATE: Final = (
+    "Queues an export and answers at once. The document is read when the job's turn comes.\n\n"
+    "PDF needs libraries that may be missing: then it gets 501 `CAPABILITY_NOT_AVAILABLE` and no job, "
+    "and `details` name what is missing and, where one is known, the `command` that installs it.\n\n"
+    "`assets` are PNGs that stand in the place of diagrams, formulas and images, found by the hash "
+    "of their source; for html and docx 64 at most, each of 4,000,000 pixels and all together of "
+    "16,000,000 pixels and 8 MiB. Formulas without one are typeset and function plots are drawn; a "
+    "Mermaid diagram without one keeps its source, and so does what can't be understood. The job's "
+    "warnings tell of each.\n\n"
+    "html and docx take at most 64 formulas and images, formulas of 512 characters and 20 levels, "
+    "image files of 2,000,000 bytes, and 64 plots of 16 expressions each and 8,000 nodes in all; "
+    "what goes beyond keeps its source or its description. pdf has none of these limits.\n\n"
+    "Pictures are taken from the vault alone (PNG, JPEG, WebP); nothing is fetched."
+)
+_FILE_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "description": "The file, as an attachment.",
+        "content": {
+            mime_type: {"schema": {"type": "string", "format": "binary"}}
+            for mime_type in MIME_TYPES.values()
+        },
+    }
+}
+
+
 def build_router(service: ExportService) -> APIRouter:
     """Return the operations under ``/api/exports``."""
     router = APIRouter(prefix="/api/exports", tags=[TAG])
+    _add_creating(router, service)
+    _add_reading(router, service)
+    _add_cancelling(router, service)
+    _add_file(router, service)
+    return router
 
+
+def _add_creating(router: APIRouter, service: ExportService) -> None:
     @router.post(
         "",
         status_code=202,
         summary="Export a note or a text",
-        description=(
-            "Queues an export and answers at once. The document is read when the job's turn comes.\n\n"
-            "PDF needs libraries that may be missing: then it gets 501 `CAPABILITY_NOT_AVAILABLE` and no job, "
-            "and `details` name what is missing and, where one is known, the `command` that installs it.\n\n"
-            "`assets` are PNGs that stand in the place of diagrams, formulas and images, found by the hash "
-            "of their source; for html and docx 64 at most, each of 4,000,000 pixels and all together of "
-            "16,000,000 pixels and 8 MiB. Formulas without one are typeset and function plots are drawn; a "
-            "Mermaid diagram without one keeps its source, and so does what can't be understood. The job's "
-            "warnings tell of each.\n\n"
-            "html and docx take at most 64 formulas and images, formulas of 512 characters and 20 levels, "
-            "image files of 2,000,000 bytes, and 64 plots of 16 expressions each and 8,000 nodes in all; "
-            "what goes beyond keeps its source or its description. pdf has none of these limits.\n\n"
-            "Pictures are taken from the vault alone (PNG, JPEG, WebP); nothing is fetched."
-        ),
+        description=_CREATE,
         responses=error_responses(
             "EXPORT_SOURCE_NOT_FOUND",
             "EXPORT_OPTIONS_INVALID",
@@ -63,6 +82,8 @@ def build_router(service: ExportService) -> APIRouter:
     async def create_export(request: ExportRequest) -> ExportJob:
         return _job(service, await service.create(request))
 
+
+def _add_reading(router: APIRouter, service: ExportService) -> None:
     @router.get(
         "",
         summary="List exports",
@@ -86,6 +107,8 @@ def build_router(service: ExportService) -> APIRouter:
     async def get_export(job_id: str) -> ExportJob:
         return _job(service, await service.get(job_id))
 
+
+def _add_cancelling(router: APIRouter, service: ExportService) -> None:
     @router.post(
         "/{job_id}/cancel",
         status_code=202,
@@ -97,6 +120,8 @@ def build_router(service: ExportService) -> APIRouter:
         await service.cancel(job_id)
         return OperationResponse.accepted("cancel_requested")
 
+
+def _add_file(router: APIRouter, service: ExportService) -> None:
     @router.get(
         "/{job_id}/file",
         summary="Download an exported file",
@@ -106,13 +131,7 @@ def build_router(service: ExportService) -> APIRouter:
         ),
         response_class=Response,
         responses={
-            200: {
-                "description": "The file, as an attachment.",
-                "content": {
-                    mime_type: {"schema": {"type": "string", "format": "binary"}}
-                    for mime_type in MIME_TYPES.values()
-                },
-            },
+            **_FILE_RESPONSE,
             **error_responses("EXPORT_JOB_NOT_FOUND", "EXPORT_FILE_EXPIRED"),
         },
     )
@@ -122,8 +141,6 @@ def build_router(service: ExportService) -> APIRouter:
         return FileResponse(
             artefact.path, media_type=artefact.mime_type, headers=_FILE_HEADERS | disposition
         )
-
-    return router
 
 
 def _job(service: ExportService, job: Job) -> ExportJob:
