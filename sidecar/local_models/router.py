@@ -36,7 +36,14 @@ def build_router(service: LocalModelService) -> APIRouter:
     """Return the operations under ``/api/local-models``."""
     register_url_convertor("local_model", _ModelIdConvertor())
     router = APIRouter(prefix="/api/local-models", tags=["local models"])
+    _add_listing(router, service)
+    _add_transfers(router, service)
+    _add_removal(router, service)
+    _add_events(router, service)
+    return router
 
+
+def _add_listing(router: APIRouter, service: LocalModelService) -> None:
     @router.get(
         "",
         summary="List local models",
@@ -55,6 +62,8 @@ def build_router(service: LocalModelService) -> APIRouter:
     async def get_local_model_diagnostics() -> DiagnosticsResponse:
         return await service.diagnostics()
 
+
+def _add_transfers(router: APIRouter, service: LocalModelService) -> None:
     @router.post(
         "/{model_id}/download",
         status_code=202,
@@ -100,6 +109,8 @@ def build_router(service: LocalModelService) -> APIRouter:
     async def import_local_model(model_id: str, request: ModelImportRequest) -> LocalModel:
         return await service.import_package(model_id, request.package_id)
 
+
+def _add_removal(router: APIRouter, service: LocalModelService) -> None:
     @router.delete(
         "/{model_id:local_model}",
         status_code=204,
@@ -112,6 +123,8 @@ def build_router(service: LocalModelService) -> APIRouter:
         await service.delete(model_id)
         return Response(status_code=204)
 
+
+def _add_events(router: APIRouter, service: LocalModelService) -> None:
     @router.get(
         "/{model_id}/events",
         summary="Follow a model's downloads and imports",
@@ -139,5 +152,3 @@ def build_router(service: LocalModelService) -> APIRouter:
             after_sequence=after_sequence,
             beginning=await service.beginning(model_id),
         )
-
-    return router
