@@ -73,6 +73,7 @@ UPDATED_NOTE: Final[dict[int | str, dict[str, Any]]] = {
 def build_router(service: MediaService) -> APIRouter:
     """Return the routes of the domain."""
     router = APIRouter(prefix="/api/media", tags=["media"])
+    _add_uploads(router, service)
     _add_attachments(router, service)
     _add_content(router, service)
     _add_transcriptions(router, service)
@@ -82,7 +83,7 @@ def build_router(service: MediaService) -> APIRouter:
     return router
 
 
-def _add_attachments(router: APIRouter, service: MediaService) -> None:
+def _add_uploads(router: APIRouter, service: MediaService) -> None:
     @router.post(
         "/attachments",
         status_code=201,
@@ -120,6 +121,18 @@ def _add_attachments(router: APIRouter, service: MediaService) -> None:
             await _read_to_end(request)
             raise
 
+
+async def _read_to_end(request: Request) -> None:
+    """Take in the rest of a refused upload: a client that is still sending reads no answer."""
+    try:
+        async for _ in request.stream():
+            pass
+    except (ClientDisconnect, RuntimeError):
+        # RuntimeError: the body was read to its end already.
+        return
+
+
+def _add_attachments(router: APIRouter, service: MediaService) -> None:
     @router.get(
         "/attachments",
         response_model=AttachmentList,
@@ -156,16 +169,6 @@ def _add_attachments(router: APIRouter, service: MediaService) -> None:
     ) -> Response:
         await service.attachments.delete(attachment_id, force=force)
         return Response(status_code=204)
-
-
-async def _read_to_end(request: Request) -> None:
-    """Take in the rest of a refused upload: a client that is still sending reads no answer."""
-    try:
-        async for _ in request.stream():
-            pass
-    except (ClientDisconnect, RuntimeError):
-        # RuntimeError: the body was read to its end already.
-        return
 
 
 def _add_content(router: APIRouter, service: MediaService) -> None:

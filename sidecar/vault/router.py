@@ -57,7 +57,8 @@ def build_router(service: VaultService) -> APIRouter:
     """Return the routes."""
     router = APIRouter()
     _add_reading(router, service)
-    _add_writing(router, service)
+    _add_creating(router, service)
+    _add_changing(router, service)
     _add_moving(router, service)
     _add_vault(router, service)
     return router
@@ -106,7 +107,7 @@ def _add_reading(router: APIRouter, service: VaultService) -> None:
         return await service.tags()
 
 
-def _add_writing(router: APIRouter, service: VaultService) -> None:
+def _add_creating(router: APIRouter, service: VaultService) -> None:
     @router.post(
         "/api/notes",
         status_code=201,
@@ -123,6 +124,8 @@ def _add_writing(router: APIRouter, service: VaultService) -> None:
             request.title, request.content, request.folder, request.tags
         )
 
+
+def _add_changing(router: APIRouter, service: VaultService) -> None:
     @router.put(
         "/api/notes/{note_id}",
         summary="Replace a note's text",
