@@ -42,6 +42,7 @@ class Prompt:
     exchanges: list[Message] = field(default_factory=list)
     left_out: int = 0
     """Turns that the last request left out."""
+    _skipped: int = 0
 
     def request(self, tools: Sequence[ToolDefinition], *, finish: bool) -> ModelRequest:
         """Return the request of the next round; with *finish* the model is asked to come to an end.
@@ -51,13 +52,19 @@ class Prompt:
         rules = [*self.rules, prompts.FINISH] if finish else self.rules
         system = [Message("system", "\n\n".join(rules))] if rules else []
         fixed = [*system, self.question, *self.exchanges]
-        fitted = fit(self.target, fixed, self.turns, with_tools=bool(tools))
-        self.left_out = fitted.left_out
+        fitted = fit(self.target, fixed, self.turns[self._skipped :], with_tools=bool(tools))
+        self.left_out = self._skipped + fitted.left_out
         history = [message for turn in fitted.turns for message in turn]
         messages = _alternating([*history, self.question])
         return ModelRequest(
             (*system, *messages, *self.exchanges), tools=tuple(tools), source="chat"
         )
+
+    def shorten(self) -> bool:
+        """Leave out the older half of what the last request held; False if there was no history."""
+        kept = len(self.turns) - self.left_out
+        self._skipped = self.left_out + (kept + 1) // 2
+        return kept > 0
 
 
 def turns_of(

@@ -64,6 +64,11 @@ class _Round:
     ids: dict[str, str] = field(default_factory=dict)
     """The model's id of a call → ours, which no other call of the reply has."""
 
+    @property
+    def begun(self) -> bool:
+        """Whether anything has come."""
+        return bool(self.text or self.thinking or self.ids)
+
     def message(self) -> Message:
         """Return what the model said, for the next round."""
         return Message(
@@ -118,10 +123,24 @@ class Rounds:
     async def _ask(
         self, offered: Sequence[ToolDefinition], current: _Round, *, finish: bool
     ) -> AsyncGenerator[ModelEvent | ChatEvent, None]:
-        request = self._prompt.request(offered, finish=finish)
-        if self._prompt.left_out and not self._told_left_out:
-            self._told_left_out = True
-            yield context_status("history_truncated", truncated=True)
+        """Call the model; where nobody knew how much it takes, try again with less history."""
+        while True:
+            request = self._prompt.request(offered, finish=finish)
+            if self._prompt.left_out and not self._told_left_out:
+                self._told_left_out = True
+                yield context_status("history_truncated", truncated=True)
+            async with aclosing(self._call(request, current)) as told:
+                async for event in told:
+                    yield event
+            error = self.ending.error
+            too_long = error is not None and error["code"] == "MODEL_CONTEXT_LENGTH_EXCEEDED"
+            if not too_long or current.begun or not self._prompt.shorten():
+                return
+            self.ending.error = None
+
+    async def _call(
+        self, request: ModelRequest, current: _Round
+    ) -> AsyncGenerator[ModelEvent | ChatEvent, None]:
         reply, ending = self._reply, self.ending
         async with aclosing(self._models.stream(self._prompt.target, request)) as stream:
             async for event in stream:
