@@ -1,8 +1,9 @@
 """Paths of model routing."""
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 from sidecar.kernel.errors import error_responses
+from sidecar.kernel.hang_up import unless_hung_up
 from sidecar.model_routing.schemas import (
     Embeddings,
     EmbeddingsRequest,
@@ -41,12 +42,12 @@ def build_router(service: ModelRoutingService) -> APIRouter:
         summary="Embed texts",
         responses=error_responses("LOCAL_MODEL_NOT_INSTALLED", "EMBEDDING_MODEL_UNAVAILABLE"),
     )
-    async def create_embeddings(request: EmbeddingsRequest) -> Embeddings:
+    async def create_embeddings(request: EmbeddingsRequest, connection: Request) -> Embeddings:
         """By the routed provider, or else by the local model, which takes the texts as passages.
 
         With neither, 409 `LOCAL_MODEL_NOT_INSTALLED`; `details.fallback_reason` is the code of the
-        provider's failure.
+        provider's failure. Closing the request ends the work for it.
         """
-        return await service.embeddings(request.texts)
+        return await unless_hung_up(connection, service.embeddings(request.texts))
 
     return router

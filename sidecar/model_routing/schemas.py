@@ -49,8 +49,8 @@ Endpoint = Annotated[
 Name = Annotated[str, Field(max_length=200), AfterValidator(_name)]
 
 
-class AudioRoute(BaseModel):
-    """Where transcription or speaker matching is sent."""
+class Route(BaseModel):
+    """A provider's model, and where it is asked."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -61,7 +61,13 @@ class AudioRoute(BaseModel):
     endpoint: Endpoint | None = None
 
 
-class EmbeddingRoute(AudioRoute):
+class AudioRoute(Route):
+    """Where transcription or speaker matching is sent."""
+
+    dimensions: None = Field(None, exclude=True, description="Embedding has them, sound has none.")
+
+
+class EmbeddingRoute(Route):
     """Where embedding is sent."""
 
     dimensions: Annotated[StrictInt, Field(ge=1, le=16384)] | None = Field(
@@ -88,7 +94,7 @@ class ModelRoutingConfig(BaseModel):
             route.endpoint = route.endpoint or DEFAULT_ENDPOINTS[capability]
         return self
 
-    def routes(self) -> dict[RoutedCapability, AudioRoute]:
+    def routes(self) -> dict[RoutedCapability, AudioRoute | EmbeddingRoute]:
         """Return the routes that are set."""
         found = {name: getattr(self, name) for name in CAPABILITIES}
         return {name: route for name, route in found.items() if route is not None}

@@ -19,13 +19,13 @@ from sidecar.kernel.logging import get_logger
 from sidecar.model_routing import store
 from sidecar.model_routing.schemas import (
     CAPABILITIES,
-    AudioRoute,
     EmbeddingRoute,
     Embeddings,
     LocalBackend,
     LocalBackends,
     ModelRouting,
     ModelRoutingConfig,
+    Route,
     RoutedCapability,
 )
 from sidecar.providers.service import (
@@ -142,7 +142,7 @@ class ModelRoutingService:
             # A provider was deleted just now.
             raise ProjectError("RESOURCE_NOT_FOUND") from error
 
-    async def _check_provider(self, capability: RoutedCapability, route: AudioRoute) -> None:
+    async def _check_provider(self, capability: RoutedCapability, route: Route) -> None:
         details = {"capability": capability, "provider_id": route.provider_id}
         try:
             provider = await self._providers.lookup.stored(route.provider_id)
@@ -281,7 +281,7 @@ class ModelRoutingService:
         )
 
 
-def _routed(route: AudioRoute) -> RoutedModel:
+def _routed(route: Route) -> RoutedModel:
     assert route.endpoint is not None, "the configuration fills in the usual one"
     return RoutedModel(route.provider_id, route.model, route.endpoint)
 

@@ -22,22 +22,22 @@ class StoredRouting:
 def get(conn: Readable) -> StoredRouting:
     """Return what is configured."""
     version = conn.execute("SELECT version FROM model_routing").fetchone()["version"]
-    routes: dict[RoutedCapability, AudioRoute] = {}
+    embedding: EmbeddingRoute | None = None
+    audio: dict[RoutedCapability, AudioRoute] = {}
     versions: dict[RoutedCapability, int] = {}
     for row in conn.execute("SELECT * FROM model_routes").fetchall():
         values = {name: row[name] for name in ("provider_id", "model", "endpoint")}
         capability: RoutedCapability = row["capability"]
         versions[capability] = row["version"]
-        routes[capability] = (
-            EmbeddingRoute(**values, dimensions=row["dimensions"])
-            if capability == "embedding"
-            else AudioRoute(**values)
-        )
+        if capability == "embedding":
+            embedding = EmbeddingRoute(**values, dimensions=row["dimensions"])
+        else:
+            audio[capability] = AudioRoute(**values)
     config = ModelRoutingConfig(
         version=version,
-        embedding=routes.get("embedding"),
-        transcription=routes.get("transcription"),
-        speaker_matching=routes.get("speaker_matching"),
+        embedding=embedding,
+        transcription=audio.get("transcription"),
+        speaker_matching=audio.get("speaker_matching"),
     )
     return StoredRouting(config, versions)
 
@@ -58,7 +58,7 @@ def put(tx: Transaction, config: ModelRoutingConfig) -> None:
                 route.provider_id,
                 route.model,
                 route.endpoint,
-                route.dimensions if isinstance(route, EmbeddingRoute) else None,
+                route.dimensions,
                 version,
             ),
         )
