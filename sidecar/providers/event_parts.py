@@ -99,6 +99,8 @@ class ThinkTags:
         self._held += text
         if self._state == "start":
             self._begin()
+        if self._state == "opened" and self._held:
+            self._state, self._held = "thinking", self._held.removeprefix("\n")
         if self._state == "thinking":
             yield from self._think()
         if self._state == "gap":
@@ -117,7 +119,7 @@ class ThinkTags:
     def _begin(self) -> None:
         seen = self._held.lstrip()
         if seen.startswith(_OPEN):
-            self._state, self._held = "thinking", seen[len(_OPEN) :].removeprefix("\n")
+            self._state, self._held = "opened", seen[len(_OPEN) :]
         elif not _OPEN.startswith(seen):
             self._state = "answer"
 
