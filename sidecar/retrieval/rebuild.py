@@ -15,7 +15,7 @@ from sidecar.retrieval import store
 from sidecar.retrieval.indexer import SearchIndexer
 from sidecar.retrieval.schemas import RebuildScope
 from sidecar.retrieval.terms import FORMAT
-from sidecar.retrieval.text_index import FORMAT_STATE, rebuild_text
+from sidecar.retrieval.text_index import rebuild_text
 from sidecar.vault.service import VaultService
 
 REBUILD_JOB: Final = "index_rebuild"
@@ -102,12 +102,12 @@ class IndexRebuilds:
     async def start_if_outdated(self) -> None:
         """Build full text anew if another version of the program wrote its words in another way."""
         written, blocks = await self._database.read(
-            lambda conn: (store.get_state(conn, FORMAT_STATE), store.count_all_blocks(conn))
+            lambda conn: (store.get_state(conn, store.FORMAT_STATE), store.count_all_blocks(conn))
         )
         if written == FORMAT:
             return
         if blocks == 0:
-            await self._database.write(lambda tx: store.put_state(tx, FORMAT_STATE, FORMAT))
+            await self._database.write(lambda tx: store.put_state(tx, store.FORMAT_STATE, FORMAT))
         elif self._vault.vault_id is not None:
             await self.start("fts")
 

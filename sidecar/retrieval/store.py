@@ -8,9 +8,10 @@ from typing import Any, Final, NamedTuple
 
 from sidecar.kernel.database import Readable, Transaction
 from sidecar.retrieval.blocks import BlockKind
-from sidecar.retrieval.terms import searchable
+from sidecar.retrieval.terms import FORMAT, searchable
 
 TEXT_STATE: Final = "text"
+FORMAT_STATE: Final = "text_format"
 _BLOCK_COLUMNS: Final = (
     "block_no",
     "block_id",
@@ -221,11 +222,13 @@ def block_row(row: sqlite3.Row) -> BlockRow:
 
 
 def insert_blocks(tx: Transaction, state: TextState, new: Sequence[NewBlock]) -> None:
-    """Insert blocks."""
+    """Insert blocks; the first ones of all say in which way their words are written."""
     if not new:
         return
     row = tx.execute("SELECT seq FROM sqlite_sequence WHERE name = 'search_blocks'").fetchone()
     first = (row[0] if row else 0) + 1
+    if row is None:
+        put_state(tx, FORMAT_STATE, FORMAT)
     tx.insert_rows(
         "search_blocks",
         _BLOCK_COLUMNS,

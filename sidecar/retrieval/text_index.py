@@ -5,11 +5,10 @@ from typing import Final
 
 from sidecar.kernel.database import Database, Transaction
 from sidecar.retrieval import store
-from sidecar.retrieval.store import TextState
+from sidecar.retrieval.store import FORMAT_STATE, TextState
 from sidecar.retrieval.terms import FORMAT
 
 COPIED_AT_ONCE: Final = 400
-FORMAT_STATE: Final = "text_format"
 
 Report = Callable[[int, int], Awaitable[None]]
 

@@ -67,7 +67,7 @@ class Sketch:
             return places
         short = query @ self._axes
         short_forms = self._short if len(places) == self.count else self._short[places]
-        scores = short_forms @ short
+        scores = np.einsum("ij,j->i", short_forms, short)
         return places[np.argpartition(-scores, count - 1)[:count]]
 
     def _measure(self, rows: Any, places: Any, draw: Any) -> tuple[int, float]:

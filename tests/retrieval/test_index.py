@@ -9,6 +9,7 @@ import pytest
 
 from sidecar.kernel.errors import ProjectError
 from sidecar.retrieval import store
+from sidecar.retrieval.service import RetrievalService
 from tests.app_client import RunningApp, running_app
 from tests.vault.conftest import Vault, eventually
 
@@ -209,3 +210,24 @@ async def test_a_new_way_of_writing_words_builds_the_index_anew(
             return len(await vault.found("word")) == 1
 
         await eventually(is_mended)
+
+
+async def test_a_vault_that_is_taken_in_early_is_indexed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = RetrievalService.start
+
+    async def not_yet(_: RetrievalService) -> None:
+        return
+
+    monkeypatch.setattr(RetrievalService, "start", not_yet)
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "vault/note.md").write_text("word", encoding="utf-8")
+    async with running_app(tmp_path) as app:
+        vault = Vault(app, tmp_path / "vault")
+        await vault.scanned()
+        await start(app.services.retrieval)
+        await until_at_rest(app)
+        assert len(await vault.found("word")) == 1
+        # A rebuild would have filled the other index and let that serve.
+        assert (await app.services.database.read(store.text_state)).active == "a"
