@@ -46,6 +46,7 @@ from sidecar.retrieval.indexer import SearchIndexer
 from sidecar.retrieval.local_embedder import LocalModelSource
 from sidecar.retrieval.routed_models import RoutedModelSource, local_embedding
 from sidecar.retrieval.service import RetrievalService
+from sidecar.retrieval.vocabulary import NoteVocabulary
 from sidecar.retrieval.wiring import build_retrieval
 from sidecar.runtime import router as runtime_router
 from sidecar.runtime.inference import LocalInference
@@ -226,6 +227,7 @@ def build_services(settings: Settings) -> Services:
         models=models,
         remote=RoutedTranscriber(routing),
     )
+    media.listen_for(NoteVocabulary(database, vault))
     documents = DocumentService(settings.paths, workers)
     chat = ChatService(database, providers, retrieval, media, documents)
 

@@ -20,7 +20,7 @@ INVENTED: Final = "UNCERTAIN_TEXT_REMOVED"
 
 # A phrase that follows on itself at least three times.
 _LOOP: Final = re.compile(
-    r"(?P<phrase>\S(?:.{0,118}\S)?)(?P<gap>[\s,，。.!！?？、]*)(?:(?P=phrase)[\s,，。.!！?？、]*){2,}"
+    r"(?P<phrase>\S(?:.{0,118}?\S)??)(?P<gap>[\s,，。.!！?？、]*)(?:(?P=phrase)[\s,，。.!！?？、]*){2,}"
 )
 
 
@@ -70,7 +70,7 @@ def without_loops(segment: RawSegment) -> RawSegment:
     match = _LOOP.search(text)
     if match is None:
         return segment
-    first = match.end("phrase")
+    first = match.end("gap")
     words, place = [], 0
     for word in segment["words"]:
         if place < first or place >= match.end():

@@ -16,11 +16,11 @@ _CJK: Final = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]
 _WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 # Letters that sound alike have one digit; vowels, h, w and y have none.
 _SOUNDS: Final = str.maketrans("bfpvcgjkqsxzdtlmnr", "111122222222334556")
-_SHORTEST_SOUND: Final = 3
+_SHORTEST_SOUND: Final = 4
 _MOST_WORDS: Final = 4
 # How much of a term may be misheard.
 _CJK_SHARE: Final = 0.4
-_SOUND_SHARE: Final = 0.25
+_SOUND_SHARE: Final = 0.2
 
 
 def is_cjk(text: str) -> bool:
@@ -74,6 +74,12 @@ class NearTerms:
             character for _, compared in self._cjk for character in set(compared)
         )
 
+    def within(self, terms: Iterable[str]) -> list[str]:
+        """Return *terms*, and all others that are parts of them."""
+        wholes = list(terms)
+        parts = (term for term in self._terms if any(term in whole for whole in wholes))
+        return list(dict.fromkeys([*wholes, *parts]))
+
     def in_text(self, text: str) -> list[str]:
         """Return the terms that *text* holds with a mistake, the nearest first."""
         compared = letters(text)
@@ -105,7 +111,7 @@ class NearTerms:
                 (
                     edits(sounded, run, anywhere=False)
                     for run in runs
-                    if abs(len(run) - len(sounded)) <= allowed
+                    if run[:1] == sounded[:1] and abs(len(run) - len(sounded)) <= allowed
                 ),
                 default=allowed + 1,
             )
@@ -127,18 +133,28 @@ def _runs(words: Sequence[str]) -> Iterable[str]:
 def replacements(old: str, new: str, terms: Iterable[str]) -> list[Replacement]:
     """Return where *old* is to be changed to what *new* says there, because that is nearer to a term.
 
-    *new* says the same as *old*, heard again with the *terms* in mind. All else of *old* is kept.
+    *new* says the same as *old*, heard again with the *terms* in mind. All else of *old* is kept. Where
+    a term was near once, it is believed in other places too, whatever was heard there before.
     """
     kept: list[Replacement] = []
+    believed: set[str] = set()
     matcher = SequenceMatcher(None, old.casefold(), new.casefold(), autojunk=False)
     codes = matcher.get_opcodes()
-    for term in sorted(terms, key=len, reverse=True):
-        for found_start, found_end in _occurrences(term, new):
-            start, end = _without_marks(old, *_aligned(codes, found_start, found_end))
-            found = new[found_start:found_end]
-            taken = any(start < other.end and other.start < end for other in kept)
-            if not taken and _is_better(term, old[start:end], found):
-                kept.append(Replacement(start, end, found))
+    ranked = sorted(terms, key=len, reverse=True)
+    for again in (False, True):
+        for term in ranked:
+            for found_start, found_end in _occurrences(term, new):
+                start, end = _without_marks(old, *_aligned(codes, found_start, found_end))
+                before, after = old[start:end], new[found_start:found_end]
+                if any(start < other.end and other.start < end for other in kept):
+                    continue
+                if again:
+                    better = term in believed and after != before and len(after) == len(before)
+                else:
+                    better = _is_better(term, before, after)
+                if better:
+                    kept.append(Replacement(start, end, after))
+                    believed |= {other for other in ranked if other in after}
     return sorted(kept, key=lambda replacement: replacement.start)
 
 

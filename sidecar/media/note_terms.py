@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
 from sidecar.kernel.errors import ProjectError
-from sidecar.media.near_terms import is_cjk
 
 MOST_TERMS: Final = 2000
 # A term that stands in so many of the notes says nothing, unless there are only a few notes.
@@ -17,7 +16,8 @@ _CJK: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 _CJK_RUN: Final = re.compile(f"[{_CJK}]+")
 _LATIN_RUN: Final = re.compile(r"[^\W\d_][\w.+#'’-]*(?: [^\W\d_][\w.+#'’-]*)*")
 # Words that tie two terms together in a title.
-_TIES: Final = re.compile("的|和|与|及|或|之|是|在")
+_TYING: Final = "的和与及或之是在"
+_TIES: Final = re.compile(f"[{_TYING}]")
 _NUMBERING: Final = re.compile(
     "^(?:第[一二三四五六七八九十百零〇0-9]+[章节讲课篇部回]|[一二三四五六七八九十]+)"
 )
@@ -56,22 +56,22 @@ def rarest_terms(notes: Iterable[Iterable[str]]) -> tuple[str, ...]:
     for names in notes:
         count += 1
         # A dict and no set: of equally rare terms those of the newest note come first.
-        holders.update(dict.fromkeys(term for name in names for term in terms_in(name)))
+        holders.update(list(dict.fromkeys(term for name in names for term in terms_in(name))))
     most = max(count * COMMON_SHARE, 1) if count > FEW_NOTES else count
-    rare = [term for term, notes_with_it in holders.items() if notes_with_it <= most]
-    return tuple(sorted(rare, key=lambda term: holders[term])[:MOST_TERMS])
+    spelled: dict[str, str] = {}
+    for term, notes_with_it in sorted(holders.items(), key=lambda found: found[1]):
+        if notes_with_it <= most:
+            spelled.setdefault(term.casefold(), term)
+    return tuple(spelled.values())[:MOST_TERMS]
 
 
 def terms_in(name: str) -> Iterator[str]:
     """Yield the terms of a title, a heading or a tag: the whole of it, and its parts."""
     for run in _CJK_RUN.findall(name):
-        whole = _NUMBERING.sub("", run)
+        whole = _NUMBERING.sub("", run).strip(_TYING)
         parts = [whole, *_TIES.split(whole)]
         yield from (part for part in parts if len(part) in _CJK_LENGTHS)
-    for run in _LATIN_RUN.findall(name):
-        if is_cjk(run):
-            # A word of two scripts: its letters are looked at by themselves.
-            run = _CJK_RUN.sub(" ", run)  # noqa: PLW2901
+    for run in _LATIN_RUN.findall(_CJK_RUN.sub("|", name)):
         words = [word.strip(".'’-") for word in run.split()]
         if 1 < len(words) <= _LATIN_WORDS and len(run) <= _LATIN_LONGEST:
             yield " ".join(words)

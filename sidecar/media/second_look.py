@@ -63,7 +63,7 @@ class SecondLook:
         if not heard or _certainty(heard) < _certainty(window) - MOST_DOUBT:
             return window
         new = "".join(segment.text for segment in heard)
-        put_in(window, replacements(old, new, terms))
+        put_in(window, replacements(old, new, self._terms.within(terms)))
         return window
 
     def _fitting(self, terms: Sequence[str]) -> list[str]:

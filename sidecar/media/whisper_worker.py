@@ -12,7 +12,7 @@ from sidecar.kernel.worker_process import Task, WorkerServer, WorkFailed
 from sidecar.media.audio import DecodedAudio, UnreadableAudioError, decode
 from sidecar.media.doubtful_text import believed
 from sidecar.media.speech_pieces import Piece, find_speech, stretches
-from sidecar.media.whisper_model import ModelCache, Setup, failure_of_device
+from sidecar.media.whisper_model import DEVICE_UNUSABLE, ModelCache, Setup, failure_of_device
 from sidecar.media.whisper_recognition import Recognition, RecognitionOptions, detect_language
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ class SpeechWorker:
                 if reason is None:
                     raise
                 self._models.drop()
+                if reason == DEVICE_UNUSABLE:
+                    waiting = [other for other in waiting if other.device != setup.device]
                 sys.stderr.write(f"{setup} failed. {type(error).__name__}: {error}\n")
                 task.progress({"stage": "fell_back", "reason": reason, "device": setup.device})
 

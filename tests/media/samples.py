@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parents[2]
 JFK = ROOT / "sidecar" / "demo" / "recordings" / "en-jfk.flac"
 LECTURE = ROOT / "sidecar" / "demo" / "recordings" / "zh-lecture.flac"
+MEETING = ROOT / "tests" / "recordings" / "zh-meeting.flac"
 CALL = ROOT / "tests" / "recordings" / "en-two-speaker-call.flac"
 RATE = 16_000
 
