@@ -22,7 +22,7 @@ _CONTEXT_LENGTH: Final = re.compile(
 _NO_MODEL: Final = re.compile(
     r"model[_ ]?not[_ ]?(?:found|exist|open|supported)|no such model|unknown model|invalid model"
     r"|model\b.{0,120}?\b(?:not found|does not exist|doesn't exist|not exist|is not available)"
-    r"|not found the model|^model:|InvalidEndpointOrModel|模型不存在|无此模型",
+    r"|not found the model|\bmodel: |InvalidEndpointOrModel|模型不存在|无此模型",
     re.IGNORECASE | re.DOTALL,
 )
 _KEY: Final = re.compile(

@@ -95,6 +95,7 @@ class FakeUpstream:
         self.answers: deque[Answer] = deque()
         self.respond: Callable[[Received], Answer] | None = None
         self.arrived = threading.Event()
+        self._counted = threading.Condition()
         self._loop = asyncio.new_event_loop()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -105,6 +106,11 @@ class FakeUpstream:
         if self.respond:
             return self.respond(request)
         return Answer.of_json({"error": {"message": "nothing prepared"}}, 404)
+
+    def wait_for(self, count: int) -> bool:
+        """Wait until that many requests came; to be called from a thread."""
+        with self._counted:
+            return self._counted.wait_for(lambda: len(self.received) >= count, WAIT_SECONDS)
 
     def reset(self) -> None:
         """Forget what came and what was prepared."""
@@ -133,7 +139,9 @@ class FakeUpstream:
         try:
             while (request := await _request(reader)) is not None:
                 seen.append(request)
-                self.received.append(request)
+                with self._counted:
+                    self.received.append(request)
+                    self._counted.notify_all()
                 self.arrived.set()
                 if not await self._answer(request, reader, writer):
                     return
