@@ -1,6 +1,7 @@
 """Attachments of a question: documents and recordings become text, pictures data URIs."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ TEXT_CHARACTERS: Final = 200_000
 """The most of one attachment's text that a model is given."""
 IMAGE_BYTES: Final = 5 * 1024 * 1024
 MOST_IMAGES: Final = 8
+_KEPT_IMAGE_CHARACTERS: Final = 40 * 1024 * 1024
 
 ToolSource = Literal["mcp", "plugin"]
 _ORDER: Final[dict[ToolSource, int]] = {"mcp": 0, "plugin": 1}
@@ -93,6 +95,7 @@ class AttachmentReader:
         self._media = media
         self._documents = documents
         self._image_tools = image_tools
+        self._images: OrderedDict[str, str] = OrderedDict()
 
     def check_tools(self, names: Sequence[str]) -> None:
         """Raise ``VALIDATION_ERROR`` for a name that is no registered tool of an MCP server or plugin."""
@@ -174,10 +177,17 @@ class AttachmentReader:
         return AttachmentWords(extracted.text, extracted.truncated, final=True)
 
     async def _image(self, attachment: Attachment) -> str:
+        """Return a picture's data URI; those used last stay in memory, since talks come back to them."""
         file = await self._media.attachments.file(attachment.attachment_id)
-        return await self._documents.image_data_uri(
-            file.path, name=attachment.file_name, max_bytes=IMAGE_BYTES
-        )
+        uri = self._images.pop(attachment.attachment_id, None)
+        if uri is None:
+            uri = await self._documents.image_data_uri(
+                file.path, name=attachment.file_name, max_bytes=IMAGE_BYTES
+            )
+        self._images[attachment.attachment_id] = uri
+        while sum(map(len, self._images.values())) > _KEPT_IMAGE_CHARACTERS:
+            self._images.popitem(last=False)
+        return uri
 
     async def _described(self, attachment: Attachment, names: Sequence[str]) -> AttachmentWords:
         image = await self._image(attachment) if names else ""

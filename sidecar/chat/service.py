@@ -14,8 +14,8 @@ from sidecar.chat.schemas import ChatRequest
 from sidecar.chat.store import Snapshot
 from sidecar.chat.turn import Kept, Turn
 from sidecar.chat.turn_tools import ChatEvent, ToolOutcome, TurnTool
-from sidecar.kernel.database import Database, Readable
-from sidecar.media.service import MediaService
+from sidecar.kernel.database import Database
+from sidecar.media.service import AttachmentUser, MediaService
 from sidecar.providers.schemas import ChatTarget
 from sidecar.retrieval.service import RetrievalService
 from sidecar.vault.service import check_folder
@@ -55,6 +55,9 @@ class ChatService:
         self._means = Means(models, retrieval, self._reader, agent_tools)
         self._running: set[Turn] = set()
         self.conversations = Conversations(database)
+        media.attachments.add_user(
+            AttachmentUser("chat_message", store.messages_with, store.forget_attachment)
+        )
 
     async def start(self) -> None:
         """Take up what an earlier process left."""
@@ -77,11 +80,6 @@ class ChatService:
         for turn in list(self._running):
             if turn.conversation_id == conversation_id:
                 turn.stop("deleted")
-
-    @staticmethod
-    def messages_with_attachment(conn: Readable, attachment_id: str) -> list[str]:
-        """Return the ids of the messages that an attachment was sent with."""
-        return store.messages_with(conn, attachment_id)
 
     async def open(self, request: ChatRequest) -> Turn:
         """Check a request, store its question and return the turn, whose events are the answer.

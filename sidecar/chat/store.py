@@ -363,6 +363,11 @@ def keep_attachment_words(tx: Transaction, attachment_id: str, words: Attachment
     )
 
 
+def forget_attachment(tx: Transaction, attachment_id: str) -> None:
+    """Forget what was read in an attachment."""
+    tx.execute("DELETE FROM chat_attachment_texts WHERE attachment_id = ?", (attachment_id,))
+
+
 def attachment_words(conn: Readable, attachment_ids: Iterable[str]) -> dict[str, AttachmentWords]:
     """Return what was read in attachments, of those that were read."""
     rows = conn.execute(

@@ -4,7 +4,7 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +59,18 @@ class AttachmentFile:
     path: Path
 
 
+@dataclass(frozen=True, slots=True)
+class AttachmentUser:
+    """Another part of the program that refers to attachments."""
+
+    kind: str
+    """What its references are called."""
+    find: Callable[[Readable, str], list[str]]
+    """Returns the ids of what refers to an attachment."""
+    forget: Callable[[Transaction, str], None]
+    """Removes what is kept of an attachment that is deleted."""
+
+
 def _wire(stored: StoredAttachment) -> Attachment:
     return Attachment.model_validate(stored, from_attributes=True)
 
@@ -75,6 +87,11 @@ class AttachmentService:
         self._prober: Worker = workers.add(PROBE_WORKER)
         self._made_at = time.time()
         self._cleaner: asyncio.Task[None] | None = None
+        self._users: list[AttachmentUser] = []
+
+    def add_user(self, user: AttachmentUser) -> None:
+        """Have *user* asked before an attachment goes, and told when it is gone."""
+        self._users.append(user)
 
     # -- uploading -----------------------------------------------------------------------------
 
@@ -233,13 +250,19 @@ class AttachmentService:
             if stored is None:
                 raise ProjectError("ATTACHMENT_NOT_FOUND")
             references, active = _references(tx, attachment_id)
+            references += _used_by(self._users, tx, attachment_id)
             if active or (references and not force):
                 raise ProjectError("ATTACHMENT_IN_USE", details={"references": references})
-            store.delete_attachment(tx, attachment_id)
+            self._delete_row(tx, attachment_id)
             return stored
 
         stored = await self._database.write(change)
         await asyncio.to_thread(self._remove_file, stored.stored_name)
+
+    def _delete_row(self, tx: Transaction, attachment_id: str) -> None:
+        store.delete_attachment(tx, attachment_id)
+        for user in self._users:
+            user.forget(tx, attachment_id)
 
     def _remove_file(self, stored_name: str) -> None:
         try:
@@ -252,9 +275,13 @@ class AttachmentService:
         """Remove attachments past their retention that nothing refers to; return how many."""
 
         def change(tx: Transaction) -> list[StoredAttachment]:
-            old = store.unreferenced_before(tx, utc_in(-RETENTION_DAYS * 86_400))
+            old = [
+                attachment
+                for attachment in store.unreferenced_before(tx, utc_in(-RETENTION_DAYS * 86_400))
+                if not _used_by(self._users, tx, attachment.attachment_id)
+            ]
             for attachment in old:
-                store.delete_attachment(tx, attachment.attachment_id)
+                self._delete_row(tx, attachment.attachment_id)
             return old
 
         removed = await self._database.write(change)
@@ -327,6 +354,17 @@ def _references(conn: Readable, attachment_id: str) -> tuple[list[dict[str, str]
         {"type": "note", "id": note_id} for note_id in store.exported_notes(conn, job_ids)
     ]
     return references, any(not job.is_terminal for job in jobs)
+
+
+def _used_by(
+    users: Iterable[AttachmentUser], conn: Readable, attachment_id: str
+) -> list[dict[str, str]]:
+    """Return what other parts of the program have that refers to an attachment."""
+    return [
+        {"type": user.kind, "id": found}
+        for user in users
+        for found in user.find(conn, attachment_id)
+    ]
 
 
 def _move_durably(source: Path, target: Path) -> None:

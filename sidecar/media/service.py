@@ -14,6 +14,7 @@ from sidecar.media.attachments import (
     TRANSCRIPTION,
     AttachmentFile,
     AttachmentService,
+    AttachmentUser,
     CurrentVault,
 )
 from sidecar.media.attempt_notes import AttemptNotes
@@ -35,6 +36,7 @@ __all__ = [
     "SIZE_LIMIT",
     "AttachmentFile",
     "AttachmentText",
+    "AttachmentUser",
     "MediaService",
     "RemoteRecording",
     "RemoteSegment",

@@ -174,8 +174,11 @@ async def test_a_long_conversation_is_cut_at_its_beginning(
         await with_window(chat, 2000)
         talk = await chat.conversation()
         chat.says(*(Turn(text=[f"answer {number}"]) for number in range(8)))
-        for number in range(8):
-            told = await chat.ask(f"question {number} " + "word " * 120, conversation_id=talk)
+        asked = [
+            await chat.ask(f"question {number} " + "word " * 120, conversation_id=talk)
+            for number in range(8)
+        ]
+        told = asked[-1]
         assert told.kinds() == ["history_truncated"]
         (status,) = told.named("ContextStatus")
         assert status.data["truncated"] is True and status.data["attachment_id"] is None
@@ -196,7 +199,7 @@ async def test_what_cannot_fit_is_refused(tmp_path: Path, upstream: FakeUpstream
             {"question": "word " * 5000},
             {"question": "why?", "workspace_context": long_file},
         ):
-            told = await chat.ask(**fields, conversation_id=talk)  # type: ignore[arg-type]
+            told = await chat.ask(**fields, conversation_id=talk)
             assert told.names == ["Error", "Done"]
             assert told.error["code"] == "MODEL_CONTEXT_LENGTH_EXCEEDED"
             assert told.done["status"] == "failed"
