@@ -75,6 +75,13 @@ def _markdown_level(outline: Element) -> int | None:
 class _List:
     levels: dict[int, Element]
     counts: dict[int, int] = field(default_factory=dict)
+    starts: dict[int, int] = field(default_factory=dict)
+
+    def start(self, level: int) -> int:
+        """Return the first number of a level."""
+        if level in self.starts:
+            return self.starts[level]
+        return _number_of(child(self.levels.get(level), "start"))
 
 
 class Numbering:
@@ -94,14 +101,16 @@ class Numbering:
         for element in children(root, "num"):
             definition = attribute(child(element, "abstractNumId"), "val")
             levels = dict(abstract.get(definition, {}))
-            restarts = False
+            starts: dict[int, int] = {}
             for override in children(element, "lvlOverride"):
                 level = child(override, "lvl")
                 if level is not None:
                     levels[_level_of(override)] = level
-                restarts = restarts or child(override, "startOverride") is not None
-            counts = {} if restarts else shared[definition]
-            self._lists[attribute(element, "numId")] = _List(levels, counts)
+                start = child(override, "startOverride")
+                if start is not None:
+                    starts[_level_of(override)] = _number_of(start)
+            counts = {} if starts else shared[definition]
+            self._lists[attribute(element, "numId")] = _List(levels, counts, starts)
 
     def label(self, place: ListPlace) -> str:
         """Count one more paragraph at *place* and return what stands before it; "-" for a bullet."""
@@ -109,8 +118,8 @@ class Numbering:
         level = found.levels.get(place.level) if found else None
         if found is None or level is None:
             return "-"
-        start = _start(level)
-        found.counts[place.level] = found.counts.get(place.level, start - 1) + 1
+        before = found.counts.get(place.level, found.start(place.level) - 1)
+        found.counts[place.level] = before + 1
         for deeper in [level for level in found.counts if level > place.level]:
             del found.counts[deeper]
         if attribute(child(level, "numFmt"), "val", "decimal") in ("bullet", "none"):
@@ -123,7 +132,7 @@ class Numbering:
             mark = f"%{index + 1}"
             if mark in template:
                 level = found.levels.get(index)
-                count = found.counts.get(index, _start(level))
+                count = found.counts.get(index, found.start(index))
                 written = _WRITTEN.get(attribute(child(level, "numFmt"), "val"), str)
                 template = template.replace(mark, written(count))
         return template.strip() or "-"
@@ -133,8 +142,8 @@ def _level_of(element: Element) -> int:
     return number(attribute(element, "ilvl"), 0, most=MOST_LEVEL)
 
 
-def _start(level: Element | None) -> int:
-    return number(attribute(child(level, "start"), "val"), 1, most=32_767)
+def _number_of(start: Element | None) -> int:
+    return number(attribute(start, "val"), 1, most=32_767)
 
 
 def _letters(count: int) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from sidecar.documents.libreoffice import find_soffice
 from sidecar.kernel.catalogue import Localised
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.ids import new_id
@@ -54,6 +55,11 @@ class DocumentService:
     def __init__(self, paths: DataPaths, workers: WorkerPool) -> None:
         self._paths = paths
         self._workers = WorkerGroup(workers, "documents", CONCURRENCY)
+
+    @staticmethod
+    def converter() -> Path | None:
+        """Return the program that old presentations (PPT) are read with; None where there is none."""
+        return find_soffice()
 
     @staticmethod
     def reads(media_type: str) -> bool:

@@ -105,8 +105,11 @@ def picture(params: dict[str, Any], task: Task) -> dict[str, Any]:
     return {"uri": data_uri(Path(params["path"]), params["max_bytes"], task.check)}
 
 
-def _guarded(method: Callable[[dict[str, Any], Task], dict[str, Any]]) -> Any:
+def _guarded(
+    method: Callable[[dict[str, Any], Task], dict[str, Any]], working: threading.Event
+) -> Any:
     def run(params: dict[str, Any], task: Task) -> dict[str, Any]:
+        working.set()
         try:
             return method(params, task)
         except Refused as error:
@@ -120,16 +123,18 @@ def _guarded(method: Callable[[dict[str, Any], Task], dict[str, Any]]) -> Any:
             where = traceback.extract_tb(error.__traceback__)[-1]
             sys.stderr.write(f"{type(error).__name__} at {where.filename}:{where.lineno}\n")
             raise WorkFailed("CHAT_ATTACHMENT_FAILED", reason="damaged") from None
+        finally:
+            working.clear()
 
     return run
 
 
-def _watch_memory() -> None:
+def _watch_memory(working: threading.Event) -> None:
     """End the process once it holds more memory than a file may need, whatever it is doing."""
     import psutil  # noqa: PLC0415 - in the worker alone
 
     own = psutil.Process()
-    while own.memory_info().rss < MOST_MEMORY:
+    while working.wait() and own.memory_info().rss < MOST_MEMORY:
         time.sleep(_LOOK_SECONDS)
     kill_descendants()
     os._exit(OUT_OF_MEMORY)
@@ -138,6 +143,7 @@ def _watch_memory() -> None:
 def main() -> None:
     """Serve until stdin ends."""
     sys.setrecursionlimit(_RECURSION_LIMIT)
-    threading.Thread(target=_watch_memory, name="memory", daemon=True).start()
-    methods = {"text": _guarded(text), "picture": _guarded(picture)}
+    working = threading.Event()
+    threading.Thread(target=_watch_memory, args=(working,), name="memory", daemon=True).start()
+    methods = {"text": _guarded(text, working), "picture": _guarded(picture, working)}
     WorkerServer(methods, at_end=kill_descendants).run()

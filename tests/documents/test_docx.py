@@ -255,6 +255,41 @@ async def test_headings_and_lists_keep_the_numbers_that_readers_see(
     )
 
 
+async def test_a_list_that_begins_anew_begins_where_it_says(
+    documents: DocumentService, file: Path
+) -> None:
+    numbering = (
+        f'<w:numbering {NAMESPACES}><w:abstractNum w:abstractNumId="0"><w:lvl w:ilvl="0">'
+        '<w:numFmt w:val="decimal"/><w:lvlText w:val="%1."/></w:lvl></w:abstractNum>'
+        '<w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num>'
+        '<w:num w:numId="2"><w:abstractNumId w:val="0"/></w:num>'
+        '<w:num w:numId="3"><w:abstractNumId w:val="0"/><w:lvlOverride w:ilvl="0">'
+        '<w:startOverride w:val="5"/></w:lvlOverride></w:num></w:numbering>'
+    )
+    items = "".join(
+        paragraph(text, f'<w:numPr><w:numId w:val="{list_id}"/></w:numPr>')
+        for text, list_id in [("甲", 1), ("乙", 1), ("丙", 2), ("丁", 3), ("戊", 3), ("己", 1)]
+    )
+    path = word_file(items, file, parts={"word/numbering.xml": numbering.encode()})
+
+    found = await read(documents, path)
+
+    assert found.text.split() == [
+        "1.",
+        "甲",
+        "2.",
+        "乙",
+        "3.",
+        "丙",
+        "5.",
+        "丁",
+        "6.",
+        "戊",
+        "4.",
+        "己",
+    ]
+
+
 async def test_formulas_are_written_as_latex(documents: DocumentService, file: Path) -> None:
     def run(text: str) -> str:
         return f"<m:r><m:t>{text}</m:t></m:r>"

@@ -264,13 +264,28 @@ async def test_a_converter_that_makes_nothing_has_failed(
 async def test_a_converter_that_hangs_is_ended_with_its_children(
     old_plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sidecar.documents.libreoffice.LIMIT_SECONDS", 0.5)
+    monkeypatch.setattr(libreoffice, "LIMIT_SECONDS", 0.5)
     folder = tmp_path / "folder"
     folder.mkdir()
     hanging = program(tmp_path, f"sleep 600 & echo $! > '{tmp_path}/pid'; wait")
     with pytest.raises(Refused) as caught:
         to_pptx(old_plan, folder, hanging, lambda: None)
     assert caught.value.reason == "took_too_long"
+    await gone(int((tmp_path / "pid").read_text()))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell script")
+async def test_a_converter_that_fills_the_memory_is_ended_with_its_children(
+    old_plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(libreoffice, "MOST_MEMORY", 100 * 1024**2)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    greedy = "import time; held = bytes(200 * 1024**2).replace(b'\\0', b'x'); time.sleep(600)"
+    lines = f"{sys.executable} -c \"{greedy}\" & echo $! > '{tmp_path}/pid'; wait"
+    with pytest.raises(Refused) as caught:
+        to_pptx(old_plan, folder, program(tmp_path, lines), lambda: None)
+    assert caught.value.reason == "too_complex"
     await gone(int((tmp_path / "pid").read_text()))
 
 
