@@ -1,4 +1,4 @@
-"""What documents need: fonts with Chinese characters, and Pango for PDF."""
+"""What documents need: fonts with Chinese characters, Pango for PDF, LibreOffice for old presentations."""
 
 import os
 import sys
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from sidecar.doctor.findings import Finding, message
+from sidecar.documents.service import DocumentService
 from sidecar.export.service import ExportService
 
 # The beginnings of file names, in lower case: a font's coverage is not worth reading thousands of files for.
@@ -39,6 +40,11 @@ FONT_SUFFIXES: Final = frozenset({".ttf", ".otf", ".ttc", ".otc"})
 # Far more than a large collection: a folder that is linked to a whole disk must not hold up the rest.
 _MOST_FILES: Final = 20_000
 
+_LIBREOFFICE_COMMANDS: Final = {
+    "linux": "apt install libreoffice-impress-nogui",
+    "darwin": "brew install --cask libreoffice",
+    "win32": "winget install TheDocumentFoundation.LibreOffice",
+}
 # The other systems bring such fonts along.
 _FONT_COMMANDS: Final = {"linux": "apt install fonts-noto-cjk"}
 
@@ -113,3 +119,12 @@ def check_pango() -> Finding:
     summary = message("pango.absent", libraries=", ".join(support.missing))
     hint = message("pango.hint", command=support.install_command)
     return Finding("missing", summary, hint, details)
+
+
+def check_libreoffice() -> Finding:
+    """Whether there is what reads old presentations that are attached to a chat."""
+    program = DocumentService.converter()
+    if program is not None:
+        return Finding("ok", message("libreoffice.present"), None, {"path": str(program)})
+    hint = message("libreoffice.hint", command=_LIBREOFFICE_COMMANDS.get(sys.platform))
+    return Finding("missing", message("libreoffice.absent"), hint)

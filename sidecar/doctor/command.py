@@ -12,7 +12,7 @@ from sidecar.doctor.checks_data import (
     check_instance,
     check_managed_runtime,
 )
-from sidecar.doctor.checks_documents import check_cjk_fonts, check_pango
+from sidecar.doctor.checks_documents import check_cjk_fonts, check_libreoffice, check_pango
 from sidecar.doctor.checks_speech import check_speech_models, check_speech_packages
 from sidecar.doctor.checks_system import check_credentials, check_gpu, check_program, check_uv
 from sidecar.doctor.report import as_json as json_report
@@ -36,6 +36,7 @@ def all_checks(paths: DataPaths, models_dirs: Sequence[Path]) -> dict[str, Check
         "credentials": partial(check_credentials, paths),
         "cjk_fonts": check_cjk_fonts,
         "pango": check_pango,
+        "libreoffice": check_libreoffice,
         "uv": check_uv,
     }
 

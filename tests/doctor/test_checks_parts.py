@@ -9,7 +9,12 @@ import keyring.backend
 import pytest
 
 from sidecar.doctor import checks_speech, checks_system
-from sidecar.doctor.checks_documents import check_pango, font_folders, fonts_finding
+from sidecar.doctor.checks_documents import (
+    check_libreoffice,
+    check_pango,
+    font_folders,
+    fonts_finding,
+)
 from sidecar.doctor.checks_speech import check_speech_models, check_speech_packages
 from sidecar.doctor.checks_system import (
     check_credentials,
@@ -18,6 +23,7 @@ from sidecar.doctor.checks_system import (
     check_uv,
     parse_cards,
 )
+from sidecar.documents.service import DocumentService
 from sidecar.export.pdf_support import PdfSupport
 from sidecar.export.service import ExportService
 from sidecar.kernel.paths import DataPaths
@@ -143,6 +149,18 @@ def test_the_missing_library_is_named_with_the_command_that_installs_it(
     assert finding.summary.params == {"libraries": "Pango"}
     assert finding.hint is not None
     assert finding.hint.params == {"command": "brew install pango"}
+
+
+def test_libreoffice_is_found_or_advised(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(DocumentService, "converter", lambda: tmp_path / "soffice")
+    finding = check_libreoffice()
+    assert (finding.status, finding.hint) == ("ok", None)
+    assert finding.details == {"path": str(tmp_path / "soffice")}
+
+    monkeypatch.setattr(DocumentService, "converter", lambda: None)
+    finding = check_libreoffice()
+    assert finding.status == "missing"
+    assert finding.hint is not None
 
 
 def test_uv_of_the_environment_is_found() -> None:

@@ -18,6 +18,9 @@ TITLES: Final[dict[str, Text]] = {
     "doctor.title.credentials": Text("Secret store", "密钥存储"),
     "doctor.title.cjk_fonts": Text("Chinese fonts", "中文字体"),
     "doctor.title.pango": Text("PDF layout (Pango)", "PDF 排版（Pango）"),
+    "doctor.title.libreoffice": Text(
+        "Old presentations (LibreOffice)", "旧版演示文稿（LibreOffice）"
+    ),
     "doctor.title.uv": Text("Installer (uv)", "安装工具（uv）"),
     "doctor.status.ok": Text("ok", "正常"),
     "doctor.status.warning": Text("warning", "注意"),
@@ -185,6 +188,12 @@ DOCUMENTS: Final[dict[str, Text]] = {
     "doctor.pango.hint": Text(
         "Needed for PDF only; other formats work without it[. Install it with: {command}].",
         "只有导出 PDF 需要，其他格式不受影响[；安装命令：{command}]。",
+    ),
+    "doctor.libreoffice.present": Text("Installed", "已安装"),
+    "doctor.libreoffice.absent": Text("Not installed", "未安装"),
+    "doctor.libreoffice.hint": Text(
+        "Needed only to read attached .ppt files; .pptx works without it[. Install it with: {command}].",
+        "只有读取附件中的 .ppt 文件时需要，.pptx 不受影响[；安装命令：{command}]。",
     ),
 }
 
