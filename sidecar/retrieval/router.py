@@ -1,8 +1,9 @@
 """Paths of search and of the index."""
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 from sidecar.kernel.errors import error_responses
+from sidecar.kernel.hang_up import unless_hung_up
 from sidecar.retrieval.schemas import (
     IndexStatus,
     RebuildAccepted,
@@ -28,13 +29,14 @@ def build_router(service: RetrievalService) -> APIRouter:
             "VECTOR_INDEX_REBUILD_REQUIRED",
         ),
     )
-    async def search(request: SearchRequest) -> SearchResponse:
+    async def search(request: SearchRequest, connection: Request) -> SearchResponse:
         """Find blocks of notes, best first.
 
         The mode that was asked for is the one that answers: where `vector` and `hybrid` can't be
-        used, the error says why, and the client falls back to `fts`.
+        used, the error says why, and the client falls back to `fts`. Closing the request ends the
+        search.
         """
-        return await service.search(request)
+        return await unless_hung_up(connection, service.search(request))
 
     @router.get("/api/index/status", summary="State of the search index")
     async def get_index_status() -> IndexStatus:

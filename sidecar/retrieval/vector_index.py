@@ -192,7 +192,7 @@ class VectorIndex:
     async def _build(self, embedder: Embedder, report: Report) -> None:
         if embedder.space.dimension == 0:
             # The route leaves it to the model, whose first answer tells it.
-            await embedder.embed_queries(["dimension"])
+            await embedder.embed_passages(["dimension"])
         made = await self._begin(self._vault.require_vault_id(), embedder.space)
         try:
             total = await self._pending(made)

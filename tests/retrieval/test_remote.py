@@ -100,8 +100,9 @@ async def test_an_index_that_lacks_a_block_is_not_used(library: Library) -> None
     remote.error = ProjectError("PROVIDER_TIMEOUT")
     await library.create("Second", "word too")
     await library.at_rest()
-    remote.error = None
+    # The model isn't asked, or its failure would be the reason.
     assert await answered_by(library) == ("local", "VECTOR_INDEX_REBUILD_REQUIRED")
+    remote.error = None
     await library.rebuild()
     assert await answered_by(library) == ("api", None)
 
