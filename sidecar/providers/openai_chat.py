@@ -21,7 +21,14 @@ from sidecar.providers.event_parts import (
 )
 from sidecar.providers.failures import failure_told_in_stream
 from sidecar.providers.frames import Frame, SseReader
-from sidecar.providers.profiles import Profile, reasoning_of, reported_usage
+from sidecar.providers.opaque_state import OpaqueState
+from sidecar.providers.profiles import (
+    SIGNATURE_FIELD,
+    Profile,
+    reasoning_of,
+    reported_usage,
+    told_error,
+)
 from sidecar.providers.schemas import (
     FinishReason,
     Message,
@@ -50,6 +57,9 @@ class OpenAiChat:
     models_path = "/models"
     stream_type = "text/event-stream"
 
+    def __init__(self) -> None:
+        self._signed = OpaqueState()
+
     def headers(self, secret: str | None) -> Mapping[str, str]:
         """Return the bearer token, if there is one."""
         return {"Authorization": f"Bearer {secret}"} if secret else {}
@@ -59,7 +69,7 @@ class OpenAiChat:
         request, profile = call.request, call.profile
         body: dict[str, Any] = {
             "model": call.model,
-            "messages": [_message(message, call) for message in request.messages],
+            "messages": [_message(message, call, self._signed) for message in request.messages],
         }
         if request.tools:
             body["tools"] = [
@@ -88,12 +98,11 @@ class OpenAiChat:
 
     def decoder(self, call: ChatCall) -> "ChatDecoder":
         """Return a decoder for one streamed answer."""
-        return ChatDecoder(call)
+        return ChatDecoder(call, self._signed)
 
     def reply(self, call: ChatCall, answer: dict[str, Any]) -> ModelReply:
         """Read an answer that came in one piece."""
-        if answer.get("error"):
-            raise failure_told_in_stream(answer, {})
+        _raise_told_error(answer)
         choices = answer.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
             raise invalid("choices_missing")
@@ -105,14 +114,17 @@ class OpenAiChat:
         if not thinking and call.profile.think_tags:
             thinking, content = _told_apart(content)
         calls = message.get("tool_calls")
+        found = [
+            call for call in (calls if isinstance(calls, list) else []) if isinstance(call, dict)
+        ]
+        for piece in found:
+            _keep_signature(piece, self._signed)
         whole = WholeCharacters()
         return ModelReply(
             content=whole.feed(content) + whole.rest(),
             reasoning_content=(whole.feed(thinking) + whole.rest()) or None,
             tool_calls=tuple(
-                finished_call(found.get("id"), *_function(found), call.names)
-                for found in (calls if isinstance(calls, list) else [])
-                if isinstance(found, dict)
+                finished_call(piece.get("id"), *_function(piece), call.names) for piece in found
             ),
             usage=_usage(reported_usage(answer, choice)),
             finish_reason=finish_reason_of(choice.get("finish_reason"), _FINISH),
@@ -130,7 +142,7 @@ class OpenAiChat:
         ]
 
 
-def _message(message: Message, call: ChatCall) -> dict[str, Any]:
+def _message(message: Message, call: ChatCall, signed: OpaqueState) -> dict[str, Any]:
     content: Any = message.content
     if message.images:
         text = [{"type": "text", "text": message.content}] if message.content else []
@@ -146,6 +158,7 @@ def _message(message: Message, call: ChatCall) -> dict[str, Any]:
                     "name": call.names.sent(made.name),
                     "arguments": made.arguments_text(),
                 },
+                **(signed.of(made.tool_call_id) or {}),
             }
             for made in message.tool_calls
         ]
@@ -159,7 +172,8 @@ def _message(message: Message, call: ChatCall) -> dict[str, Any]:
 class ChatDecoder:
     """Reads the pieces of one answer."""
 
-    def __init__(self, call: ChatCall) -> None:
+    def __init__(self, call: ChatCall, signed: OpaqueState) -> None:
+        self._signed = signed
         self.usage: TokenUsage | None = None
         self.finish_reason: FinishReason | None = None
         self.ended = False
@@ -181,8 +195,9 @@ class ChatDecoder:
         if not frame.data.strip():
             return
         chunk = frame.json()
-        if chunk.get("error") or frame.event == "error":
+        if frame.event == "error":
             raise failure_told_in_stream(chunk, {})
+        _raise_told_error(chunk)
         choices = chunk.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else {}
         if not isinstance(choice, dict):
@@ -228,9 +243,22 @@ class ChatDecoder:
         for piece in pieces if isinstance(pieces, list) else []:
             if not isinstance(piece, dict):
                 raise invalid("tool_call_not_object")
+            _keep_signature(piece, self._signed)
             name, arguments = _function(piece)
             key = self._calls.key_of(piece.get("index"), piece.get("id"))
             yield from self._calls.add(key, call_id=piece.get("id"), name=name, arguments=arguments)
+
+
+def _raise_told_error(answer: dict[str, Any]) -> None:
+    error = told_error(answer)
+    if error is not None:
+        raise failure_told_in_stream(error, {})
+
+
+def _keep_signature(piece: dict[str, Any], signed: OpaqueState) -> None:
+    """Hold what a vendor wants back with a call; it comes with the piece that gives the id."""
+    if isinstance(piece.get("id"), str) and isinstance(piece.get(SIGNATURE_FIELD), dict):
+        signed.keep(piece["id"], {SIGNATURE_FIELD: piece[SIGNATURE_FIELD]})
 
 
 def _function(piece: dict[str, Any]) -> tuple[Any, Any]:

@@ -167,6 +167,32 @@ def reported_usage(chunk: Mapping[str, Any], choice: Mapping[str, Any]) -> Mappi
     return next((place for place in places if isinstance(place, dict) and place), {})
 
 
+SIGNATURE_FIELD: Final = "extra_content"
+"""Where Google puts the signature of a call's thought, which has to come back with the call."""
+
+# MiniMax answers 200 and says inside what is wrong.
+_MINIMAX_CODES: Final = {
+    1002: "rate_limit",
+    1004: "authentication_error",
+    1008: "insufficient_balance",
+    1039: "too many tokens",
+    2049: "invalid_api_key",
+}
+
+
+def told_error(answer: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the error inside an answer of status 200, None if there is none."""
+    if answer.get("error"):
+        return dict(answer)
+    told = _object(answer.get("base_resp"))
+    code = told.get("status_code")
+    if not isinstance(code, int) or code == 0:
+        return None
+    return {
+        "error": {"code": _MINIMAX_CODES.get(code, str(code)), "message": told.get("status_msg")}
+    }
+
+
 def reasoning_of(delta: Mapping[str, Any]) -> str:
     """Return the thinking in a message or a piece of one, under whatever name it comes."""
     for name in ("reasoning_content", "reasoning", "thinking"):
