@@ -30,10 +30,15 @@ from sidecar.kernel.security import SecurityGate, SecurityMiddleware
 from sidecar.kernel.settings import Settings, resolve_settings
 from sidecar.kernel.workers import WorkerPool
 from sidecar.local_models import router as local_models_router
-from sidecar.local_models.service import LocalModels, LocalModelService, ModelLibrary
+from sidecar.local_models.service import (
+    InstalledModels,
+    LocalModels,
+    LocalModelService,
+    ModelLibrary,
+)
 from sidecar.media import router as media_router
-from sidecar.media.routed import RoutedTranscriber
-from sidecar.media.service import SIZE_LIMIT, MediaService
+from sidecar.media.routed import RoutedSpeakerMatcher, RoutedTranscriber
+from sidecar.media.service import SIZE_LIMIT, LocalParts, MediaService
 from sidecar.model_routing import router as model_routing_router
 from sidecar.model_routing.schemas import RoutedCapability
 from sidecar.model_routing.service import LocalModelId, ModelRoutingService
@@ -157,7 +162,7 @@ def _unavailable(code: str) -> Check:
 
 
 def _local_model_names(
-    models: LocalModels, embedders: LocalModelSource
+    models: LocalModels, embedders: LocalModelSource, installed: InstalledModels
 ) -> dict[RoutedCapability, LocalModelId]:
     """Return what tells for each capability which local model would be used."""
 
@@ -170,7 +175,8 @@ def _local_model_names(
         return model.name if model and not model.damaged else None
 
     async def speaker_matching() -> str | None:
-        return None
+        model = await installed.installed("speaker_matching")
+        return model.model_id if model and not model.damaged else None
 
     return {
         "embedding": embedding,
@@ -191,6 +197,8 @@ def build_services(settings: Settings) -> Services:
     vault = VaultService(database, indexer)
     models_dirs = (settings.paths.models, *settings.extra_models)
     models = LocalModels(models_dirs)
+    library = ModelLibrary(settings.paths.models, models)
+    installed = InstalledModels(library)
     embedders = LocalModelSource(models_dirs, workers, models.files.is_unchanged)
     ledger = UsageLedger(database)
     providers = ProviderService(database, credentials, ledger, development=settings.development)
@@ -199,7 +207,7 @@ def build_services(settings: Settings) -> Services:
         providers,
         RoutedCalls(providers.lookup, providers.transport, ledger),
         ledger,
-        local_models=_local_model_names(models, embedders),
+        local_models=_local_model_names(models, embedders, installed),
         local_embedding=lambda: local_embedding(embedders),
     )
     vectors_dir = settings.paths.root / "vectors"
@@ -217,6 +225,8 @@ def build_services(settings: Settings) -> Services:
             folder / "fonts" for folder in (settings.paths.models, *settings.extra_models)
         ],
     )
+    inference = LocalInference(jobs, retrieval.check_model)
+    runtime = RuntimeService(database, events, settings.paths.runtime, inference.in_use)
     media = MediaService(
         database,
         events,
@@ -224,15 +234,14 @@ def build_services(settings: Settings) -> Services:
         workers,
         settings.paths,
         vault=vault,
-        models=models,
+        local=LocalParts(models, installed, runtime),
         remote=RoutedTranscriber(routing),
     )
+    media.use_remote_matcher(RoutedSpeakerMatcher(routing))
+    inference.watch(media.matches_speakers_now)
     media.listen_for(NoteVocabulary(database, vault))
     documents = DocumentService(settings.paths, workers)
     chat = ChatService(database, providers, retrieval, media, documents)
-
-    inference = LocalInference(jobs, retrieval.check_model)
-    runtime = RuntimeService(database, events, settings.paths.runtime, inference.in_use)
 
     async def embedding_models_in_use() -> set[Path]:
         folder = await embedders.embedding_folder() if await inference.index_in_work() else None
@@ -255,8 +264,8 @@ def build_services(settings: Settings) -> Services:
         vault,
         capabilities={
             "transcription": media.transcriptions.check_usable,
-            "diarization": _unavailable("DIARIZATION_MODEL_UNAVAILABLE"),
-            "speaker_matching": _unavailable("LOCAL_MODEL_NOT_INSTALLED"),
+            "diarization": media.diarizer.check_usable,
+            "speaker_matching": media.speaker_matching.check_usable,
             "embedding": retrieval.check_model,
             "pdf_export": exports.check_pdf,
             "mcp_stdio": _unavailable("CAPABILITY_NOT_AVAILABLE"),
@@ -282,8 +291,8 @@ def build_services(settings: Settings) -> Services:
         jobs,
         credentials,
         system.packages,
-        ModelLibrary(settings.paths.models, models),
-        used=(media.transcriptions.models_in_use, embedding_models_in_use),
+        library,
+        used=(media.models_in_use, embedding_models_in_use),
     )
     return Services(
         settings,

@@ -61,12 +61,16 @@ class _Entry(BaseModel):
 class ModelFile(_Entry):
     """One file of a model. ``origin`` is its path at the source where it differs.
 
+    ``repository`` and ``revision`` are its own where it comes from another place than the rest.
+
     A ``sha256`` that isn't known is None, and so is a ``size``. ``package`` names the parts that Python
     packages carry, in order; the first part of each path is the package.
     """
 
     path: RelativePath
     origin: RelativePath | None = Field(None, alias="from")
+    repository: str | None = None
+    revision: str = "main"
     size: int | None = Field(None, ge=0)
     sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$")
     package: tuple[RelativePath, ...] = ()
@@ -99,8 +103,11 @@ class CatalogueModel(_Entry):
 
     def urls(self, file: ModelFile) -> Iterator[str]:
         """Yield the addresses of a file, in the order in which they are tried."""
+        place = f"{self.repository}/resolve/{self.revision}"
+        if file.repository is not None:
+            place = f"{file.repository}/resolve/{file.revision}"
         for mirror in self.mirrors:
-            yield f"{mirror}/{self.repository}/resolve/{self.revision}/{file.source_path}"
+            yield f"{mirror}/{place}/{file.source_path}"
 
     @property
     def known_size(self) -> int | None:

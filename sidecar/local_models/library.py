@@ -1,5 +1,6 @@
 """The folders of models on this computer: what lies in them, how models come and go."""
 
+import asyncio
 import secrets
 import shutil
 from dataclasses import dataclass
@@ -18,10 +19,12 @@ STAGING: Final = ".staging"
 DOWNLOAD: Final = "download"
 IMPORT: Final = "import"
 _REMOVED: Final = "removed-"
-# The description that retrieval reads → what the folder is for.
+# The description that a model's user reads → what the folder is for.
 _DESCRIPTIONS: Final[dict[str, Purpose]] = {
     "embedding.json": "embedding",
     "reranker.json": "rerank",
+    "diarization.json": "diarization",
+    "speaker.json": "speaker_matching",
 }
 
 
@@ -36,6 +39,33 @@ class Known:
     damaged: bool
     disk_bytes: int | None
     removable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledModel:
+    """A model that lies on this computer."""
+
+    model_id: str
+    folder: Path
+    damaged: bool
+
+
+class InstalledModels:
+    """Finds models for those who use them, without blocking the event loop."""
+
+    def __init__(self, library: "ModelLibrary") -> None:
+        self._library = library
+
+    async def installed(self, purpose: Purpose) -> InstalledModel | None:
+        """Return the best model for a purpose; a damaged one only if there is no other."""
+        known = await asyncio.to_thread(self._library.best, purpose)
+        if known is None or known.folder is None:
+            return None
+        return InstalledModel(known.model_id, known.folder, known.damaged)
+
+    async def is_usable(self, folder: Path) -> bool:
+        """Whether nothing in a model's folder has changed since it was installed."""
+        return await asyncio.to_thread(self._library.is_usable, folder)
 
 
 class ModelLibrary:
@@ -71,6 +101,15 @@ class ModelLibrary:
         entry = self.catalogue.models().get(model_id)
         known = self._known(model_id, entry)
         return known if entry is not None or known.folder is not None else None
+
+    def best(self, purpose: Purpose) -> Known | None:
+        """Return the installed model for a purpose, a recommended one first; a damaged one last."""
+        found = [known for known in self.all() if known.purpose == purpose and known.folder]
+        return min(
+            found,
+            key=lambda known: (known.damaged, not (known.entry and known.entry.recommended)),
+            default=None,
+        )
 
     def is_usable(self, folder: Path) -> bool:
         """Whether the files in *folder* are those that were installed; reads changed ones whole."""

@@ -23,7 +23,14 @@ from sidecar.local_models.downloading import FreeSpace, ModelDownload, TransferP
 from sidecar.local_models.fetching import RETRY_SECONDS
 from sidecar.local_models.finder import LocalModels, SpeechModel
 from sidecar.local_models.importing import ImportCancelled, ModelImport
-from sidecar.local_models.library import DOWNLOAD, IMPORT, Known, ModelLibrary
+from sidecar.local_models.library import (
+    DOWNLOAD,
+    IMPORT,
+    InstalledModel,
+    InstalledModels,
+    Known,
+    ModelLibrary,
+)
 from sidecar.local_models.schemas import (
     DiagnosticsResponse,
     LocalModel,
@@ -35,6 +42,8 @@ from sidecar.local_models.schemas import (
 __all__ = [
     "Attempt",
     "AttemptLog",
+    "InstalledModel",
+    "InstalledModels",
     "LocalModelService",
     "LocalModels",
     "ModelLibrary",

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
@@ -11,6 +11,7 @@ from sidecar.kernel.jobs import WORKER_CODES
 from sidecar.kernel.logging import get_logger
 from sidecar.local_models.service import LocalModels, SpeechModel
 from sidecar.media.attachments import AttachmentFile, AttachmentService
+from sidecar.media.diarization import UNAVAILABLE, Diarizer, SpeakerListener, ToldApart
 from sidecar.media.file_names import suffix_of
 from sidecar.media.note_terms import NoteTerms
 from sidecar.media.profiles import DEFAULT_PROFILE, TranscriptionProfile, TranscriptionProfiles
@@ -22,6 +23,7 @@ from sidecar.media.remote import (
 )
 from sidecar.media.segments import Segment, segments_of
 from sidecar.media.slots import Slots
+from sidecar.media.speakers import with_speakers, without_words
 from sidecar.media.whisper import FellBack, Position, Recognised, Started, Whisper
 
 log = get_logger(__name__)
@@ -99,6 +101,7 @@ class Recogniser:
         self._whisper = whisper
         self.profiles = profiles
         self.terms: NoteTerms | None = None
+        self.diarizer: Diarizer | None = None
         self.remote = remote
         self._slots = Slots()
 
@@ -122,9 +125,15 @@ class Recogniser:
         model = await self._models.speech_model(self.profiles.get(DEFAULT_PROFILE).model)
         return {model.path} if model else set()
 
-    async def recognise(self, request: SpeechRequest, listener: Listener) -> Transcribed:
+    async def recognise(
+        self,
+        request: SpeechRequest,
+        listener: Listener,
+        speaker_listener: SpeakerListener | None = None,
+    ) -> Transcribed:
         """Transcribe a recording. Cancelling the task that runs this ends the work, remote or local.
 
+        *speaker_listener* hears how the speakers are told apart, for a request that asks for it.
         An error that follows a fallback names the reason of that in ``details.fallback_reason``.
         """
         recording = await self._attachments.file_of(request.vault_id, request.attachment_id)
@@ -138,9 +147,11 @@ class Recogniser:
         else:
             if transcript is not None:
                 await listener.sent()
-                return await self._from_remote(request, recording, transcript)
+                return await self._from_remote(request, recording, transcript, speaker_listener)
         try:
-            return await self._locally(request, recording.path, listener, fallback_reason)
+            return await self._locally(
+                request, recording.path, listener, speaker_listener, fallback_reason
+            )
         except ProjectError as error:
             if fallback_reason is None or error.code == "SHUTTING_DOWN":
                 raise
@@ -170,19 +181,38 @@ class Recogniser:
         return transcript
 
     async def _from_remote(
-        self, request: SpeechRequest, recording: AttachmentFile, transcript: RemoteTranscript
+        self,
+        request: SpeechRequest,
+        recording: AttachmentFile,
+        transcript: RemoteTranscript,
+        speaker_listener: SpeakerListener | None,
     ) -> Transcribed:
         duration = await self._attachments.duration(recording.path)
-        raw = [
+        raw: list[dict[str, Any]] = [
             {"text": part.text, "start": part.start, "end": part.end}
             for part in transcript.segments
-        ] or [{"text": transcript.text, "start": 0.0, "end": duration}]
+        ]
         language = request.language or transcript.language
-        # A provider tells no probabilities, and text alone says nothing about who spoke.
-        warnings = ("DIARIZATION_UNAVAILABLE",) if request.diarization else ()
+        warnings: tuple[str, ...] = ()
+        if request.diarization and not raw:
+            # Text alone says nothing about who spoke.
+            warnings = (UNAVAILABLE,)
+        elif request.diarization:
+            async with self._slots.one_of(self.profiles.get(request.profile_id).parallel_jobs):
+                told_apart = await self._told_apart(recording.path, speaker_listener)
+            warnings = told_apart.warnings
+            raw = with_speakers(raw, told_apart.turns) if told_apart.turns else raw
+        raw = raw or [{"text": transcript.text, "start": 0.0, "end": duration}]
         return Transcribed(
             segments_of(raw, duration, language), language, duration, "api", None, warnings
         )
+
+    async def _told_apart(
+        self, recording: Path, speaker_listener: SpeakerListener | None
+    ) -> ToldApart:
+        if self.diarizer is None or speaker_listener is None:
+            return ToldApart(None, (UNAVAILABLE,))
+        return await self.diarizer.tell_apart(recording, speaker_listener)
 
     # -- by the local model --------------------------------------------------------------------
 
@@ -191,17 +221,28 @@ class Recogniser:
         request: SpeechRequest,
         recording: Path,
         listener: Listener,
+        speaker_listener: SpeakerListener | None,
         fallback_reason: str | None,
     ) -> Transcribed:
         profile = self.profiles.get(request.profile_id)
+        told_apart = ToldApart(None)
         async with self._slots.one_of(profile.parallel_jobs):
             model = await self._model_of(profile)
             await listener.loading(model, profile.device)
-            recognised = await self._recognised(request, recording, model, profile, listener)
-        segments = segments_of(recognised.segments, recognised.duration, recognised.language)
-        warnings = []
-        if request.diarization:
-            warnings.append("DIARIZATION_UNAVAILABLE")
+            if request.diarization:
+                told_apart = await self._told_apart(recording, speaker_listener)
+            # A segment with several speakers is cut between its words.
+            wanted = replace(
+                request, word_timestamps=request.word_timestamps or bool(told_apart.turns)
+            )
+            recognised = await self._recognised(wanted, recording, model, profile, listener)
+        raw = recognised.segments
+        if told_apart.turns:
+            raw = with_speakers(raw, told_apart.turns)
+        segments = segments_of(raw, recognised.duration, recognised.language)
+        if not request.word_timestamps:
+            segments = without_words(segments)
+        warnings = list(told_apart.warnings)
         if not segments:
             warnings.append("NO_SPEECH_DETECTED")
         if recognised.truncated:

@@ -12,9 +12,24 @@ class RoutedTranscriber:
 
     async def transcribe(self, recording: RemoteRecording) -> RemoteTranscript | None:
         """Return the provider's transcript; None where no route is configured."""
-        file = SoundFile(recording.path, recording.file_name, recording.mime_type)
-        answer = await self._routing.transcribe(file, recording.language)
+        answer = await self._routing.transcribe(_sound(recording), recording.language)
         if answer is None:
             return None
         segments = [RemoteSegment(part.text, part.start, part.end) for part in answer.segments]
         return RemoteTranscript(answer.text, answer.language, segments)
+
+
+class RoutedSpeakerMatcher:
+    """Compares voices by the provider that speaker matching is routed to."""
+
+    def __init__(self, routing: ModelRoutingService) -> None:
+        self._routing = routing
+
+    async def match(self, recording: RemoteRecording, reference: RemoteRecording) -> float | None:
+        """Return the provider's score; None where no route is configured."""
+        answer = await self._routing.match_speakers(_sound(recording), _sound(reference))
+        return None if answer is None else answer.score
+
+
+def _sound(recording: RemoteRecording) -> SoundFile:
+    return SoundFile(recording.path, recording.file_name, recording.mime_type)

@@ -8,6 +8,7 @@ from fastapi.responses import FileResponse
 from starlette.requests import ClientDisconnect
 
 from sidecar.kernel.errors import ProjectError, error_responses
+from sidecar.kernel.hang_up import unless_hung_up
 from sidecar.kernel.job_models import OperationResponse
 from sidecar.kernel.paging import PageQuery
 from sidecar.kernel.sse import resource_stream
@@ -20,6 +21,8 @@ from sidecar.media.schemas import (
     RevisionDetail,
     RevisionEdit,
     RevisionList,
+    SpeakerMatch,
+    SpeakerMatchRequest,
     TranscriptionJob,
     TranscriptionJobListResponse,
     TranscriptionQuery,
@@ -80,6 +83,7 @@ def build_router(service: MediaService) -> APIRouter:
     _add_events(router, service)
     _add_notes(router, service)
     _add_revisions(router, service)
+    _add_speaker_matches(router, service)
     return router
 
 
@@ -351,3 +355,22 @@ def _add_revisions(router: APIRouter, service: MediaService) -> None:
     )
     async def edit_transcript(job_id: str, body: RevisionEdit) -> RevisionDetail:
         return await service.revisions.edit(job_id, body)
+
+
+def _add_speaker_matches(router: APIRouter, service: MediaService) -> None:
+    @router.post(
+        "/speaker-matches",
+        response_model=SpeakerMatch,
+        summary="Compare two voices",
+        description="Tells how probable it is that two recordings are of one speaker: by the provider of the "
+        "speaker matching route, else by the local speaker model. Closing the request ends the work.",
+        responses=error_responses(
+            "ATTACHMENT_NOT_FOUND",
+            "UNSUPPORTED_AUDIO_FORMAT",
+            "AUDIO_TOO_SHORT",
+            "LOCAL_MODEL_NOT_INSTALLED",
+            "VAULT_NOT_OPEN",
+        ),
+    )
+    async def match_speakers(body: SpeakerMatchRequest, request: Request) -> SpeakerMatch:
+        return await unless_hung_up(request, service.speaker_matching.match(body))

@@ -202,3 +202,27 @@ class RevisionEdit(BaseModel):
     speakers: dict[str, str] = Field(
         default_factory=dict, description="Speaker label → its new name."
     )
+
+
+class SpeakerMatchRequest(BaseModel):
+    """Which two recordings to compare. Each should hold one voice."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    attachment_id: str = Field(description="A recording among the open vault's attachments.")
+    reference_attachment_id: str = Field(description="The recording to compare it with.")
+
+
+class SpeakerMatch(BaseModel):
+    """Whether two recordings are of one voice."""
+
+    score: float = Field(
+        ge=0,
+        le=1,
+        description="How probable it is that both are one speaker. The local model's is calibrated; from "
+        "0.3 to 0.7 it is uncertain. A provider's is as the provider gives it.",
+    )
+    source: Literal["api", "local"] = Field(description="A remote provider or the local model.")
+    fallback_reason: str | None = Field(
+        description="The code of the remote failure that made the local model step in."
+    )

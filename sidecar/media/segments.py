@@ -18,7 +18,7 @@ def segments_of(
     """Return the recogniser's segments in the form in which they are kept.
 
     Times rise, don't overlap and lie within the *duration* (seconds); empty segments are left out.
-    ``log_probability`` and ``words`` may be missing: a provider doesn't tell them.
+    ``speaker``, ``log_probability`` and ``words`` may be missing: a provider doesn't tell them.
     """
     kept: list[Segment] = []
     earliest = 0.0
@@ -31,7 +31,7 @@ def segments_of(
         kept.append(
             {
                 "segment_id": f"segment_{len(kept) + 1:04d}",
-                "speaker": None,
+                "speaker": segment.get("speaker"),
                 "start_time": start,
                 "end_time": end,
                 "text": text,

@@ -1,5 +1,7 @@
 """Recordings and their transcripts: what other parts of the program and the router call."""
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from sidecar.kernel.database import Database
@@ -7,7 +9,7 @@ from sidecar.kernel.events import EventLog
 from sidecar.kernel.jobs import JobEngine
 from sidecar.kernel.paths import DataPaths
 from sidecar.kernel.workers import WorkerPool
-from sidecar.local_models.service import AttemptLog, LocalModels
+from sidecar.local_models.service import AttemptLog, InstalledModels, LocalModels
 from sidecar.media.attachment_text import AttachmentText, AttachmentTexts, TextProgress
 from sidecar.media.attachments import (
     SIZE_LIMIT,
@@ -18,6 +20,7 @@ from sidecar.media.attachments import (
     CurrentVault,
 )
 from sidecar.media.attempt_notes import AttemptNotes
+from sidecar.media.diarization import Diarizer
 from sidecar.media.note_terms import NoteNames, NoteTerms
 from sidecar.media.notes import NoteWriter, TranscriptNotes, WrittenNote
 from sidecar.media.profiles import TranscriptionProfiles
@@ -29,14 +32,18 @@ from sidecar.media.remote import (
     RemoteTranscript,
 )
 from sidecar.media.revisions import RevisionService
+from sidecar.media.speaker_matching import RemoteSpeakerMatcher, SpeakerMatching
 from sidecar.media.transcriptions import TranscriptionService
+from sidecar.media.voices import Voices
 from sidecar.media.whisper import Whisper
+from sidecar.runtime.service import RuntimeService
 
 __all__ = [
     "SIZE_LIMIT",
     "AttachmentFile",
     "AttachmentText",
     "AttachmentUser",
+    "LocalParts",
     "MediaService",
     "RemoteRecording",
     "RemoteSegment",
@@ -48,6 +55,15 @@ __all__ = [
 
 class Vault(CurrentVault, NoteWriter, Protocol):
     """What media needs of the vault."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalParts:
+    """What runs on this computer: speech models, models of every purpose, and torch's interpreter."""
+
+    speech: LocalModels
+    models: InstalledModels
+    runtime: RuntimeService
 
 
 class MediaService:
@@ -62,7 +78,7 @@ class MediaService:
         paths: DataPaths,
         *,
         vault: Vault,
-        models: LocalModels,
+        local: LocalParts,
         remote: RemoteTranscriber | None = None,
     ) -> None:
         self.events = events
@@ -70,7 +86,7 @@ class MediaService:
         profiles = TranscriptionProfiles(paths.root)
         recogniser = self._recogniser = Recogniser(
             self.attachments,
-            models,
+            local.speech,
             Whisper(workers, profiles.most_parallel_jobs),
             profiles,
             remote,
@@ -80,12 +96,23 @@ class MediaService:
             database, jobs, self.attachments, vault, recogniser, attempts
         )
         self._texts = AttachmentTexts(database, self.attachments, vault, recogniser, attempts)
+        voices = Voices(workers)
+        self.diarizer = recogniser.diarizer = Diarizer(
+            database, workers, voices, local.models, local.runtime, paths.temporary
+        )
+        self.speaker_matching = SpeakerMatching(
+            database, self.attachments, vault, voices, local.models
+        )
         self.revisions = RevisionService(database, self.transcriptions)
         self.notes = TranscriptNotes(database, self.revisions, self.attachments, vault)
 
     def use_remote(self, remote: RemoteTranscriber) -> None:
         """Ask *remote* first from now on, for who can't give it to the constructor."""
         self._recogniser.remote = remote
+
+    def use_remote_matcher(self, remote: RemoteSpeakerMatcher) -> None:
+        """Ask *remote* first from now on where voices are compared."""
+        self.speaker_matching.remote = remote
 
     def listen_for(self, notes: NoteNames) -> None:
         """Let the recogniser listen for the terms of these notes, where the profile lets it."""
@@ -96,6 +123,15 @@ class MediaService:
     ) -> AttachmentText:
         """Return the words of a recording without a job; see :meth:`AttachmentTexts.text`."""
         return await self._texts.text(attachment_id, progress=progress)
+
+    async def models_in_use(self) -> set[Path]:
+        """Return the folders of the models that work right now or are waited for."""
+        used = await self.transcriptions.models_in_use()
+        return used | self.speaker_matching.folders_at_work()
+
+    def matches_speakers_now(self) -> bool:
+        """Whether voices are being compared by the local model."""
+        return bool(self.speaker_matching.folders_at_work())
 
     async def start(self) -> None:
         """Begin to tidy up what earlier runs left."""

@@ -153,14 +153,24 @@ class TranscriptionService:
         if queued or running > len(used):
             # A job that hasn't begun takes the model that is the best by then.
             used |= await self._recogniser.default_folder()
-        return used
+        return used | await self._diarization_in_use()
+
+    async def _diarization_in_use(self) -> set[Path]:
+        diarizer = self._recogniser.diarizer
+        if diarizer is None:
+            return set()
+        for status in ("queued", "running"):
+            jobs, _ = await self._jobs.list(TRANSCRIPTION, PageQuery(limit=200), status=status)
+            if any(job.request["diarization"] for job in jobs):
+                return diarizer.folders_at_work() | await diarizer.default_folder()
+        return diarizer.folders_at_work()
 
     # -- running -------------------------------------------------------------------------------
 
     async def _run(self, ctx: JobContext) -> JobOutcome:
         listener = _JobListener(ctx, self._notes)
         transcribed = await self._recogniser.recognise(
-            SpeechRequest.of_job(ctx.job.request), listener
+            SpeechRequest.of_job(ctx.job.request), listener, _SpeakerListener(ctx)
         )
         return _outcome(ctx.job, transcribed)
 
@@ -209,6 +219,27 @@ class _JobListener:
     async def _tell(self, seconds: float) -> None:
         self._told_at = time.monotonic()
         await self._ctx.progress("transcribing", seconds, self._duration)
+
+
+class _SpeakerListener:
+    """Tells a job's followers how the telling apart of speakers goes on."""
+
+    def __init__(self, ctx: JobContext) -> None:
+        self._ctx = ctx
+        self._told_at = 0.0
+
+    async def diarization_started(self, device: str) -> None:
+        await self._ctx.emit("DiarizationStarted", {"device": device})
+        await self._ctx.progress("diarizing", 0.0, 1.0)
+
+    async def diarization_reached(self, fraction: float) -> None:
+        if time.monotonic() - self._told_at >= PROGRESS_SECONDS:
+            self._told_at = time.monotonic()
+            await self._ctx.progress("diarizing", fraction, 1.0)
+
+    async def diarization_completed(self, speakers: int) -> None:
+        await self._ctx.progress("diarizing", 1.0, 1.0)
+        await self._ctx.emit("DiarizationCompleted", {"speaker_count": speakers})
 
 
 def _outcome(job: Job, transcribed: Transcribed) -> JobOutcome:

@@ -17,9 +17,16 @@ class LocalInference:
     def __init__(self, jobs: JobEngine, check_embedding: Callable[[], Awaitable[None]]) -> None:
         self._jobs = jobs
         self._check_embedding = check_embedding
+        self._at_work: list[Callable[[], bool]] = []
+
+    def watch(self, at_work: Callable[[], bool]) -> None:
+        """Count also what is no job: *at_work* tells whether it runs right now."""
+        self._at_work.append(at_work)
 
     async def in_use(self) -> bool:
         """Whether an inference runs or is queued."""
+        if any(at_work() for at_work in self._at_work):
+            return True
         if await self._any_unfinished(TRANSCRIPTION):
             return True
         return await self._any_unfinished(INDEX_REBUILD) and await self._can_embed()

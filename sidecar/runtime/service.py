@@ -40,6 +40,15 @@ class Examined:
     failed_step: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RuntimePython:
+    """An interpreter that was seen working. ``custom`` is one of the user's, never written to."""
+
+    path: Path
+    custom: bool
+    cuda_available: bool
+
+
 class RuntimeService:
     """Knows, installs and hands out the managed runtime."""
 
@@ -82,6 +91,19 @@ class RuntimeService:
         """Return the Python that workers can use now; None if there is none that was seen working."""
         disk = await asyncio.to_thread(read_disk, self._root)
         return disk.interpreter(self._root) if self._works(disk) else None
+
+    async def worker_python(self) -> RuntimePython | None:
+        """Return the Python that workers can use, once it is known whether it works; None without one."""
+        disk = await asyncio.to_thread(read_disk, self._root)
+        self._examine_if_new(disk)
+        examination = self._examination
+        if examination is not None:
+            await asyncio.wait({examination})
+            disk = await asyncio.to_thread(read_disk, self._root)
+        path = disk.interpreter(self._root)
+        if path is None or not self._works(disk) or self._examined is None:
+            return None
+        return RuntimePython(path, disk.custom, self._examined.cuda_available)
 
     async def check_usable(self) -> None:
         """Raise ``CAPABILITY_NOT_AVAILABLE`` unless the runtime was seen working."""

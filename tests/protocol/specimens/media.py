@@ -8,6 +8,7 @@ from tests.app_client import ROOT
 from tests.protocol.live import AppClients, LiveApp
 from tests.protocol.operations import BY_NAME
 from tests.protocol.specimens.request import JobSpecimen, Request, Specimen
+from tests.voices.catalogue import place_matching_model
 
 UPLOAD: Final = "POST /api/media/attachments"
 CREATE: Final = "POST /api/media/transcriptions"
@@ -102,6 +103,12 @@ def _cpu_seconds(app: LiveApp) -> float:
     return total
 
 
+def _match(app: LiveApp) -> Request:
+    app.once("speaker model", lambda app: place_matching_model(app.data_dir / "models"))
+    known = attachment(app)
+    return Request(json={"attachment_id": known, "reference_attachment_id": known})
+
+
 OPERATIONS = {
     UPLOAD: Specimen(201, _upload),
     "GET /api/media/attachments": Specimen(200),
@@ -119,6 +126,7 @@ OPERATIONS = {
     "GET /api/media/transcriptions/{job_id}/revisions": Specimen(200, _done),
     "PATCH /api/media/transcriptions/{job_id}/revisions": Specimen(200, _edit),
     "GET /api/media/transcriptions/{job_id}/revisions/{revision}": Specimen(200, _revision),
+    "POST /api/media/speaker-matches": Specimen(200, _match),
 }
 
 JOBS = {
