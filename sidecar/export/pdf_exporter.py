@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import logging
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +17,7 @@ from sidecar.export.html_medium import Medium
 from sidecar.export.html_rendering import HtmlRendering
 from sidecar.export.html_style import page_code_styles
 from sidecar.export.images import pixel_size
+from sidecar.export.line_breaks import breakable
 from sidecar.export.notices import Notices
 from sidecar.export.output import OutputFile
 from sidecar.export.pdf_style import page_styles
@@ -33,12 +33,6 @@ MOST_COLUMNS: Final = 40
 LEAN: Final = 0.2
 WITH_ITALIC: Final = ("DejaVu Sans Mono",)
 _BLOCKS_A_STEP: Final = 50
-
-LONG_WORD: Final = 2_000
-_TAG: Final = re.compile(r"(<[^>]*>)")
-_LETTER: Final = r"(?:&#?\w+;|[^\s<>&\u2e80-\uffff])"
-_LONG_WORD: Final = re.compile(rf"{_LETTER}{{{LONG_WORD},}}")
-_LETTERS: Final = re.compile(rf"{_LETTER}{{1,24}}")
 
 
 class PageMedium(Medium):
@@ -102,23 +96,7 @@ class PdfExporter:
 
 
 def _take(pieces: Iterator[str]) -> str:
-    return breakable("".join(itertools.islice(pieces, _BLOCKS_A_STEP)))
-
-
-def breakable(markup: str) -> str:
-    """Return *markup* with places to break in words of thousands of letters.
-
-    Without any, each line of such a word costs as much time as the whole of it.
-    """
-    if len(markup) < LONG_WORD:
-        return markup
-    parts = _TAG.split(markup)
-    # Tags stand between texts.
-    parts[::2] = [
-        _LONG_WORD.sub(lambda word: "<wbr>".join(_LETTERS.findall(word[0])), text)
-        for text in parts[::2]
-    ]
-    return "".join(parts)
+    return "".join(itertools.islice(pieces, _BLOCKS_A_STEP))
 
 
 def _slant_what_has_no_italic() -> None:
@@ -163,7 +141,9 @@ def lay_out(markup: str, medium: PageMedium, place: Workplace) -> tuple[bytes, s
     _slant_what_has_no_italic()
     with _missing_glyphs() as unknown:
         fetcher = _fetcher(medium)
-        content: bytes = HTML(string=markup, url_fetcher=fetcher, base_url=None).write_pdf()
+        content: bytes = HTML(
+            string=breakable(markup), url_fetcher=fetcher, base_url=None
+        ).write_pdf()
     return content, unknown
 
 
