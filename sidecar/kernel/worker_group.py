@@ -18,9 +18,11 @@ async def _ignore(_: dict[str, Any]) -> None:
 class WorkerGroup:
     """As many workers as requests may run at a time; each is there when it is needed."""
 
-    def __init__(self, pool: WorkerPool, name: str, count: int) -> None:
-        """*name* is the worker's in :mod:`sidecar.workers`."""
-        command = tuple(own_command("worker", name))
+    def __init__(
+        self, pool: WorkerPool, name: str, count: int, command: tuple[str, ...] | None = None
+    ) -> None:
+        """*name* is the worker's in :mod:`sidecar.workers`, unless it is started by another *command*."""
+        command = command or tuple(own_command("worker", name))
         self._idle: list[Worker] = [
             pool.add(WorkerSpec(f"{name}-{number}", command)) for number in range(count, 0, -1)
         ]
