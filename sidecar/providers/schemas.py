@@ -64,6 +64,19 @@ class ToolCall:
         return json.dumps(self.arguments, ensure_ascii=False, separators=(",", ":"))
 
 
+MOST_IMAGES: Final = 8
+IMAGE_BYTES: Final = 5 * 1024 * 1024
+_IMAGE: Final = re.compile(
+    r"data:image/(?:png;base64,iVBORw0KGgo|jpeg;base64,/9j/|webp;base64,UklGR[A-Za-z0-9+/]{6}XRUJQ)"
+    r"[A-Za-z0-9+/]*={0,2}"
+)
+"""A data URI whose content begins as a file of its type does."""
+
+
+def _is_image(uri: str) -> bool:
+    return len(uri) <= IMAGE_BYTES * 4 // 3 + 64 and _IMAGE.fullmatch(uri) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """One turn of a conversation as a model is given it."""
@@ -78,6 +91,11 @@ class Message:
     """Of a tool's message: the call that it answers."""
     reasoning_content: str | None = None
     """Of an assistant's message: its thinking, given back where the protocol wants it."""
+
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` for too many images, and for one that is no bounded data URI of an image."""
+        if len(self.images) > MOST_IMAGES or not all(map(_is_image, self.images)):
+            raise ValueError("not data URIs of PNG, JPEG or WebP images of 5 MiB")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from sidecar.kernel.errors import ProjectError
 from sidecar.media import attachments as stored_attachments
 from tests.app_client import MODELS_DIR
 from tests.chat.conftest import Chat, eventually, running_chat
+from tests.fakes import anthropic, ollama, openai_chat, openai_responses
 from tests.fakes.upstream import Turn, fake_upstream
 from tests.media.samples import CALL, JFK, RATE, encoded, samples_of
 
@@ -316,6 +317,43 @@ async def test_a_model_that_sees_gets_the_picture(chat: Chat, tmp_path: Path) ->
     await chat.ask("are you sure?", **fields)
     first = chat.sent[1]["messages"][0]["content"]
     assert [part["type"] for part in first].count("image_url") == 2
+
+
+def own_form(protocol: str, body: dict[str, Any]) -> tuple[str, str]:
+    """Media type and data of the one picture in a request, as the protocol writes it."""
+    message = body["input" if protocol == "openai_responses" else "messages"][-1]
+    if protocol == "ollama":
+        assert message["content"] == "which colour?"
+        (data,) = message["images"]
+        return "", data
+    (part,) = [part for part in message["content"] if part["type"] not in ("text", "input_text")]
+    if protocol == "anthropic":
+        assert part["type"] == "image" and part["source"]["type"] == "base64"
+        return part["source"]["media_type"], part["source"]["data"]
+    assert part["type"] == ("input_image" if protocol == "openai_responses" else "image_url")
+    url = part["image_url"] if protocol == "openai_responses" else part["image_url"]["url"]
+    head, _, data = url.partition(";base64,")
+    return head.removeprefix("data:"), data
+
+
+@pytest.mark.proves("chat.images.native-formats")
+@pytest.mark.parametrize("fake", [openai_chat, openai_responses, anthropic, ollama])
+async def test_each_protocol_has_its_own_form_of_a_picture(
+    chat: Chat, tmp_path: Path, fake: Any
+) -> None:
+    attachment_id = await chat.attach(picture(tmp_path))
+    provider_id = await chat.provider(
+        "chat", "streaming", "vision", provider_type=fake.PROVIDER_TYPE
+    )
+    chat.says(fake.stream(Turn(text=["teal"])))
+    told = await chat.ask(
+        "which colour?", model="a-model", provider_id=provider_id, attachments=[attachment_id]
+    )
+    assert (told.text, told.done["status"]) == ("teal", "completed")
+    body = chat.upstream.received[-1].json
+    media_type, data = own_form(fake.PROVIDER_TYPE, body)
+    assert media_type in ("", "image/png")
+    assert Image.open(io.BytesIO(base64.b64decode(data, validate=True))).size == (40, 30)
 
 
 @pytest.mark.proves("chat.images.fallback-limit", "chat.images.fallback-registered")
