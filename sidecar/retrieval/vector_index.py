@@ -84,15 +84,19 @@ class VectorIndex:
                     if embedder is not None:
                         await self._catch_up(embedder)
             except ProjectError as error:
-                self._stalled = True
+                self._give_up_for_now()
                 log.warning("vectors.stalled", extra={"code": error.code})
             except DatabaseClosedError:
                 return
             except Exception:
-                self._stalled = True
+                self._give_up_for_now()
                 log.exception("vectors.follow_failed")
             finally:
                 self._working = False
+
+    def _give_up_for_now(self) -> None:
+        # Blocks that came meanwhile are looked at at once, and may be embedded.
+        self._stalled = not self._wake.is_set()
 
     async def _catch_up(self, embedder: Embedder) -> None:
         made = await self.serving_set(embedder.space.source)
