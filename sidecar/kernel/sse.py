@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 HEARTBEAT_SECONDS: Final = 12.0
 HEARTBEAT: Final = b": heartbeat\n\n"
 HEADERS: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-# How far a source of events that aren't kept may run ahead of a slow reader.
-_EVENTS_AHEAD: Final = 256
+# How far a source of events that aren't kept may run ahead of its reader. Also what a fast source does
+# in one go: with more, twenty of them would keep everybody else waiting.
+_EVENTS_AHEAD: Final = 16
 
 # JSON escapes CR, LF and NUL itself; these three end a line for some readers.
 _LINE_BREAKS: Final = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
