@@ -283,7 +283,8 @@ async def test_a_probe(
         sent = upstream.received[-1].json
         assert sent["stream"] is stream
         assert sent["messages"] == [{"role": "user", "content": PROBE_TEXT}]
-    for extra in ({"message": "mine"}, {"messages": []}, {"text": "mine"}):
+    extras: list[dict[str, Any]] = [{"message": "mine"}, {"messages": []}, {"text": "mine"}]
+    for extra in extras:
         wrong = {"provider": configuration, "stream": True, **extra}
         assert (await app.http.post(PROBE, json=wrong)).status_code == 422
     assert (await app.http.post(PROBE, json={"provider": configuration})).status_code == 422
