@@ -103,10 +103,10 @@ async def test_a_canary_comes_out_nowhere(
         assert all(
             CANARY not in r.path and CANARY.encode() not in r.body for r in upstream.received
         )
-        files = [path for path in app.data_dir.rglob("*") if path.is_file()]
-        assert any(path.name.startswith("app.db") for path in files)
-        for path in files:
-            assert CANARY.encode() not in path.read_bytes(), path
+        files = [file for file in app.data_dir.rglob("*") if file.is_file()]
+        assert any(file.name.startswith("app.db") for file in files)
+        for file in files:
+            assert CANARY.encode() not in file.read_bytes(), file
         with closing(sqlite3.connect(app.data_dir / "app.db")) as database:
             assert CANARY not in "\n".join(database.iterdump())
     assert CANARY not in "\n".join(shown)
