@@ -11,7 +11,7 @@ from sidecar.kernel.database import Database
 from sidecar.kernel.errors import ProjectError
 from sidecar.media import store
 from sidecar.media.attachments import AttachmentService
-from sidecar.media.file_names import stem_of
+from sidecar.media.recording_title import recording_title
 from sidecar.media.revisions import RevisionService, named_segments
 from sidecar.media.schemas import TranscriptNoteRequest
 from sidecar.media.store import ExportedNote, StoredRevision
@@ -90,7 +90,8 @@ class TranscriptNotes:
         passages = passages_of(revision)
         body = render(passages, times=request.include_timestamps, speakers=request.include_speakers)
         origin = TranscriptOrigin(job_id, revision.revision, attachment_id, tuple(passages))
-        title = (request.title or "").strip() or await self._default_title(attachment_id)
+        title = (request.title or "").strip()
+        title = title or await recording_title(self._attachments, attachment_id)
         options = _options_key(request, title)
         # Two calls at once must not both find that there is something to write.
         async with self._turn:
@@ -136,14 +137,6 @@ class TranscriptNotes:
         await self._database.write(
             lambda tx: store.put_exported_note(tx, job_id, options, exported)
         )
-
-    async def _default_title(self, attachment_id: str) -> str:
-        try:
-            attachment = await self._attachments.get(attachment_id)
-        except ProjectError:
-            # The recording was deleted since; its transcript can still become a note.
-            return "Transcript"
-        return stem_of(attachment.file_name)
 
 
 def passages_of(revision: StoredRevision) -> list[TranscriptPassage]:

@@ -8,6 +8,7 @@ from sidecar.kernel.job_store import Job
 from sidecar.kernel.paging import PageQuery, page_of
 from sidecar.media import store
 from sidecar.media.input_errors import invalid
+from sidecar.media.revision_edits import edited_segments
 from sidecar.media.schemas import Revision, RevisionDetail, RevisionEdit, RevisionList
 from sidecar.media.segments import Segment
 from sidecar.media.store import StoredRevision
@@ -45,6 +46,17 @@ class RevisionService:
         assert revision is not None, "a job is completed together with its first revision"
         return job, revision
 
+    async def stored(self, job_id: str, number: int | None) -> tuple[Job, StoredRevision]:
+        """Return a completed job and a revision of its transcript, by default the current one.
+
+        Raises ``RESOURCE_NOT_FOUND`` or ``TRANSCRIPT_NOT_READY``.
+        """
+        job = await self._transcriptions.completed_job(job_id)
+        revision = await self._database.read(lambda conn: store.get_revision(conn, job_id, number))
+        if revision is None:
+            raise ProjectError("RESOURCE_NOT_FOUND")
+        return job, revision
+
     async def list(self, job_id: str, query: PageQuery) -> RevisionList:
         """Return a page of a transcript's revisions, newest first."""
         await self._transcriptions.completed_job(job_id)
@@ -80,8 +92,8 @@ class RevisionService:
                 raise ProjectError(
                     "TRANSCRIPT_REVISION_CONFLICT", details={"current_revision": current.revision}
                 )
-            segments = _edited_segments(current, edit)
-            speakers = current.speakers | _checked_names(current, edit)
+            segments = edited_segments(current.segments, edit, current.revision + 1)
+            speakers = current.speakers | _checked_names(segments, edit)
             if segments == current.segments and speakers == current.speakers:
                 raise invalid("Nothing is changed.", "body")
             return store.insert_revision(tx, job_id, current, segments, speakers)
@@ -89,26 +101,8 @@ class RevisionService:
         return _detail(await self._database.write(change))
 
 
-def _edited_segments(current: StoredRevision, edit: RevisionEdit) -> list[Segment]:
-    texts: dict[str, str] = {}
-    known = {segment["segment_id"] for segment in current.segments}
-    for index, segment_edit in enumerate(edit.segments):
-        if segment_edit.segment_id not in known or segment_edit.segment_id in texts:
-            raise invalid(
-                "No such segment, or named twice.", "body", "segments", index, "segment_id"
-            )
-        texts[segment_edit.segment_id] = segment_edit.text.strip()
-    return [
-        # The times of words belong to the words that were said, not to the new text.
-        segment | {"text": texts[segment["segment_id"]], "words": []}
-        if texts.get(segment["segment_id"], segment["text"]) != segment["text"]
-        else segment
-        for segment in current.segments
-    ]
-
-
-def _checked_names(current: StoredRevision, edit: RevisionEdit) -> dict[str, str]:
-    labels = labels_of(current.segments)
+def _checked_names(segments: list[Segment], edit: RevisionEdit) -> dict[str, str]:
+    labels = labels_of(segments)
     names: dict[str, str] = {}
     for label, name in edit.speakers.items():
         if label not in labels:

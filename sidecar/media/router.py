@@ -23,6 +23,7 @@ from sidecar.media.schemas import (
     RevisionList,
     SpeakerMatch,
     SpeakerMatchRequest,
+    SubtitleQuery,
     TranscriptionJob,
     TranscriptionJobListResponse,
     TranscriptionQuery,
@@ -68,6 +69,15 @@ EVENT_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     204: {"description": "The cursor is that of the terminal event: nothing will follow."},
 }
 
+SUBTITLE_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "description": "The subtitles, as a file.",
+        "content": {
+            "application/x-subrip": {"schema": {"type": "string"}},
+            "text/vtt": {"schema": {"type": "string"}},
+        },
+    }
+}
 UPDATED_NOTE: Final[dict[int | str, dict[str, Any]]] = {
     200: {"model": Note, "description": "The earlier note, up to date."}
 }
@@ -83,6 +93,7 @@ def build_router(service: MediaService) -> APIRouter:
     _add_events(router, service)
     _add_notes(router, service)
     _add_revisions(router, service)
+    _add_subtitles(router, service)
     _add_speaker_matches(router, service)
     return router
 
@@ -374,3 +385,26 @@ def _add_speaker_matches(router: APIRouter, service: MediaService) -> None:
     )
     async def match_speakers(body: SpeakerMatchRequest, request: Request) -> SpeakerMatch:
         return await unless_hung_up(request, service.speaker_matching.match(body))
+
+
+def _add_subtitles(router: APIRouter, service: MediaService) -> None:
+    @router.get(
+        "/transcriptions/{job_id}/subtitles",
+        response_class=Response,
+        summary="Get a transcript as subtitles",
+        description="SubRip or WebVTT, in lines of at most 42 columns, with the names of the speakers.",
+        responses=SUBTITLE_RESPONSES
+        | error_responses("RESOURCE_NOT_FOUND", "TRANSCRIPT_NOT_READY", "VAULT_NOT_OPEN"),
+    )
+    async def get_transcript_subtitles(
+        job_id: str, query: Annotated[SubtitleQuery, Query()]
+    ) -> Response:
+        subtitles = await service.subtitles.write(
+            job_id, query.format, revision=query.revision, speakers=query.speakers
+        )
+        disposition = f"attachment; filename*=UTF-8''{quote(subtitles.file_name, safe='')}"
+        return Response(
+            subtitles.content,
+            media_type=subtitles.media_type,
+            headers={"Content-Disposition": disposition},
+        )

@@ -39,6 +39,9 @@ class AttachmentQuery(PageQuery):
     )
 
 
+SubtitleFormat = Literal["srt", "vtt"]
+
+
 class TranscriptWord(BaseModel):
     """One word of a segment."""
 
@@ -156,6 +159,16 @@ class TranscriptNoteRequest(BaseModel):
     )
 
 
+class SubtitleQuery(BaseModel):
+    """Which subtitles to make."""
+
+    format: SubtitleFormat = Field(description="srt (SubRip) or vtt (WebVTT).")
+    revision: Annotated[int | None, BeforeValidator(empty_as_absent)] = Field(
+        None, ge=1, description="A revision of the transcript; the current one by default."
+    )
+    speakers: bool = Field(True, description="Say who speaks.")
+
+
 class Revision(BaseModel):
     """One revision of a transcript, in a list."""
 
@@ -182,23 +195,50 @@ class RevisionDetail(Revision):
 
 
 class SegmentEdit(BaseModel):
-    """A new text for one segment."""
+    """A new text or another speaker for one segment; what isn't given stays."""
 
     model_config = ConfigDict(extra="forbid")
 
     segment_id: str
-    text: str = Field(max_length=20_000)
+    text: str | None = Field(None, max_length=20_000)
+    speaker: str | None = Field(
+        None, description="A label such as SPEAKER_00, a new one too; null for nobody's."
+    )
+
+
+class SegmentSplit(BaseModel):
+    """Makes two segments of one. The first keeps the id."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    segment_id: str
+    offset: int = Field(gt=0, description="How many characters of the text stay in the first part.")
+    time: float | None = Field(
+        None,
+        allow_inf_nan=False,
+        description="Seconds at which the second part begins; by default where its first word does.",
+    )
+
+
+class SegmentMerge(BaseModel):
+    """Makes one segment of several that follow one another. It has the id and speaker of the first."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    segment_ids: list[str] = Field(min_length=2, max_length=1000)
 
 
 class RevisionEdit(BaseModel):
-    """Changes to the current revision."""
+    """Changes to the current revision: texts and speakers first, then splits, then merges."""
 
     model_config = ConfigDict(extra="forbid")
 
     base_revision: int = Field(
         description="The revision that was edited; it has to be the current one."
     )
-    segments: list[SegmentEdit] = Field(default_factory=list, description="Texts to change.")
+    segments: list[SegmentEdit] = Field(default_factory=list, description="Segments to change.")
+    splits: list[SegmentSplit] = Field(default_factory=list, max_length=1000)
+    merges: list[SegmentMerge] = Field(default_factory=list, max_length=1000)
     speakers: dict[str, str] = Field(
         default_factory=dict, description="Speaker label → its new name."
     )

@@ -33,10 +33,12 @@ from sidecar.media.remote import (
 )
 from sidecar.media.revisions import RevisionService
 from sidecar.media.speaker_matching import RemoteSpeakerMatcher, SpeakerMatching
+from sidecar.media.subtitles import TranscriptSubtitles
 from sidecar.media.transcriptions import TranscriptionService
 from sidecar.media.voices import Voices
 from sidecar.media.whisper import Whisper
 from sidecar.runtime.service import RuntimeService
+from sidecar.usage.service import UsageLedger
 
 __all__ = [
     "SIZE_LIMIT",
@@ -79,6 +81,7 @@ class MediaService:
         *,
         vault: Vault,
         local: LocalParts,
+        ledger: UsageLedger,
         remote: RemoteTranscriber | None = None,
     ) -> None:
         self.events = events
@@ -90,6 +93,7 @@ class MediaService:
             Whisper(workers, profiles.most_parallel_jobs),
             profiles,
             remote,
+            ledger,
         )
         attempts = AttemptNotes(TRANSCRIPTION, AttemptLog(database))
         self.transcriptions = TranscriptionService(
@@ -101,9 +105,10 @@ class MediaService:
             database, workers, voices, local.models, local.runtime, paths.temporary
         )
         self.speaker_matching = SpeakerMatching(
-            database, self.attachments, vault, voices, local.models
+            database, self.attachments, vault, voices, local.models, ledger
         )
         self.revisions = RevisionService(database, self.transcriptions)
+        self.subtitles = TranscriptSubtitles(self.revisions, self.attachments)
         self.notes = TranscriptNotes(database, self.revisions, self.attachments, vault)
 
     def use_remote(self, remote: RemoteTranscriber) -> None:

@@ -120,8 +120,8 @@ async def test_a_name_is_shown_on_every_segment_of_its_label() -> None:
         "Ann",
     ]
     assert _checked_names(
-        revision, RevisionEdit(base_revision=1, speakers={"SPEAKER_01": " Li  Lei "})
+        segments, RevisionEdit(base_revision=1, speakers={"SPEAKER_01": " Li  Lei "})
     ) == {"SPEAKER_01": "Li Lei"}
     for wrong in ({"SPEAKER_01": "  "}, {"SPEAKER_02": "Bob"}, {"Ann": "Bob"}):
         with pytest.raises(ProjectError, match="VALIDATION_ERROR"):
-            _checked_names(revision, RevisionEdit(base_revision=1, speakers=wrong))
+            _checked_names(segments, RevisionEdit(base_revision=1, speakers=wrong))

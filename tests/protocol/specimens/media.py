@@ -79,6 +79,10 @@ def _revision(app: LiveApp) -> Request:
     return Request(path={"job_id": transcribed(app)["job_id"], "revision": "1"})
 
 
+def _subtitles(app: LiveApp) -> Request:
+    return Request(path={"job_id": transcribed(app)["job_id"]}, query={"format": "vtt"})
+
+
 def _running(app: LiveApp) -> Request:
     job_id = app.held_job("transcription", lambda: _create(app).send(app.session, BY_NAME[CREATE]))
     return Request(path={"job_id": job_id})
@@ -126,6 +130,7 @@ OPERATIONS = {
     "GET /api/media/transcriptions/{job_id}/revisions": Specimen(200, _done),
     "PATCH /api/media/transcriptions/{job_id}/revisions": Specimen(200, _edit),
     "GET /api/media/transcriptions/{job_id}/revisions/{revision}": Specimen(200, _revision),
+    "GET /api/media/transcriptions/{job_id}/subtitles": Specimen(200, _subtitles),
     "POST /api/media/speaker-matches": Specimen(200, _match),
 }
 
