@@ -235,8 +235,9 @@ def build_services(settings: Settings) -> Services:
         settings.paths,
         vault=vault,
         local=LocalParts(models, installed, runtime),
-        remote=RoutedTranscriber(routing),
+        ledger=ledger,
     )
+    media.use_remote(RoutedTranscriber(routing))
     media.use_remote_matcher(RoutedSpeakerMatcher(routing))
     inference.watch(media.matches_speakers_now)
     media.listen_for(NoteVocabulary(database, vault))

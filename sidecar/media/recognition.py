@@ -25,6 +25,7 @@ from sidecar.media.segments import Segment, segments_of
 from sidecar.media.slots import Slots
 from sidecar.media.speakers import with_speakers, without_words
 from sidecar.media.whisper import FellBack, Position, Recognised, Started, Whisper
+from sidecar.usage.service import LOCAL_PROVIDER, UsageLedger
 
 log = get_logger(__name__)
 
@@ -94,15 +95,16 @@ class Recogniser:
         models: LocalModels,
         whisper: Whisper,
         profiles: TranscriptionProfiles,
-        remote: RemoteTranscriber | None,
+        ledger: UsageLedger,
     ) -> None:
         self._attachments = attachments
         self._models = models
+        self._ledger = ledger
         self._whisper = whisper
         self.profiles = profiles
         self.terms: NoteTerms | None = None
         self.diarizer: Diarizer | None = None
-        self.remote = remote
+        self.remote: RemoteTranscriber | None = None
         self._slots = Slots()
 
     async def model(self, profile_id: str) -> SpeechModel:
@@ -275,10 +277,18 @@ class Recogniser:
             word_timestamps=request.word_timestamps,
             terms=terms,
         )
-        async with aclosing(work) as steps:
+        attempt = self._ledger.attempt(
+            source="transcription",
+            capability="transcription",
+            provider_id=LOCAL_PROVIDER,
+            provider_name=None,
+            model=model.name,
+        )
+        async with attempt as reported, aclosing(work) as steps:
             async for step in steps:
                 if isinstance(step, Recognised):
                     recognised = step
+                    reported.audio_seconds = step.duration
                     await listener.recognised()
                 elif isinstance(step, Started):
                     await listener.started(step)

@@ -82,7 +82,6 @@ class MediaService:
         vault: Vault,
         local: LocalParts,
         ledger: UsageLedger,
-        remote: RemoteTranscriber | None = None,
     ) -> None:
         self.events = events
         self.attachments = AttachmentService(database, paths, vault, workers)
@@ -92,7 +91,6 @@ class MediaService:
             local.speech,
             Whisper(workers, profiles.most_parallel_jobs),
             profiles,
-            remote,
             ledger,
         )
         attempts = AttemptNotes(TRANSCRIPTION, AttemptLog(database))
@@ -112,7 +110,7 @@ class MediaService:
         self.notes = TranscriptNotes(database, self.revisions, self.attachments, vault)
 
     def use_remote(self, remote: RemoteTranscriber) -> None:
-        """Ask *remote* first from now on, for who can't give it to the constructor."""
+        """Ask *remote* first from now on."""
         self._recogniser.remote = remote
 
     def use_remote_matcher(self, remote: RemoteSpeakerMatcher) -> None:

@@ -24,6 +24,7 @@ from sidecar.media.remote import REMOTE_SIZE_LIMIT, RemoteRecording
 from sidecar.media.schemas import SpeakerMatch, SpeakerMatchRequest
 from sidecar.media.voice_worker import DESCRIPTION
 from sidecar.media.voices import Voice, Voices
+from sidecar.usage.service import LOCAL_PROVIDER, UsageLedger
 
 log = get_logger(__name__)
 
@@ -75,7 +76,9 @@ class SpeakerMatching:
         vault: CurrentVault,
         voices: Voices,
         models: InstalledModels,
+        ledger: UsageLedger,
     ) -> None:
+        self._ledger = ledger
         self._database = database
         self._attachments = attachments
         self._vault = vault
@@ -157,10 +160,18 @@ class SpeakerMatching:
         facts.model_id = model.model_id
         calibration = await asyncio.to_thread(_calibration, model.folder)
         began = time.monotonic()
+        attempt = self._ledger.attempt(
+            source=PURPOSE,
+            capability=PURPOSE,
+            provider_id=LOCAL_PROVIDER,
+            provider_name=None,
+            model=model.model_id,
+        )
         with self._use.of(model.folder):
-            voice = await self._voices.voice(recording, model.folder)
-            facts.device, facts.load_ms = voice.device, voice.load_ms
-            other = await self._voices.voice(reference, model.folder)
+            async with attempt:
+                voice = await self._voices.voice(recording, model.folder)
+                facts.device, facts.load_ms = voice.device, voice.load_ms
+                other = await self._voices.voice(reference, model.folder)
         facts.duration_ms = round(1000 * (time.monotonic() - began)) - (voice.load_ms or 0)
         return calibration.score(_cosine(voice, other))
 
