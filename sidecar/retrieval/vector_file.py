@@ -65,6 +65,12 @@ class VectorFile:
         """Return how many vectors there are."""
         return len(self._slot_of)
 
+    @property
+    def uses_sketch(self) -> bool:
+        """Whether a search looks at a short form of the vectors first."""
+        with self._gate:
+            return self._good_sketch(self._rows()) is not None
+
     def write(self, vectors: "Vectors") -> list[int]:
         """Write rows durably and return their slots; nobody finds them before :meth:`publish`."""
         slots = []
@@ -136,7 +142,7 @@ class VectorFile:
         if sketch is not None:
             early = places[places < sketch.count]
             late = places[places >= sketch.count]
-            places = np.concatenate([sketch.find(query, early, count), late])
+            places = np.concatenate([sketch.find(query, rows, early, count), late])
         scores = self._scores(rows, query, places)
         count = min(count, len(places))
         best = np.argpartition(-scores, count - 1)[:count]
@@ -173,7 +179,7 @@ class VectorFile:
             "vectors.sketched",
             extra={
                 "rows": sketch.count,
-                "candidates": sketch.candidates,
+                "allowance": sketch.allowance,
                 "recall": round(sketch.recall, 4),
             },
         )

