@@ -17,6 +17,7 @@ from sidecar.kernel.errors import ProjectError
 from sidecar.plots.service import StaticRenderer
 
 PhaseProgress = Callable[[str, int, int], Awaitable[None]]
+MakeExporter = Callable[[Workplace], DocumentExporter]
 
 
 class Pipeline:
@@ -28,6 +29,14 @@ class Pipeline:
         self._fonts = Fonts(font_folders)
         self._formulas = Formulas(self._fonts)
         self._renderer = StaticRenderer(self._fonts.file_for)
+
+    def load(self, format_: ExportFormat) -> None:
+        """Load what documents of a format are made with."""
+        _EXPORTERS[format_]()
+        if format_ == "pdf":
+            from sidecar.export.pdf_layout import load_layout  # noqa: PLC0415
+
+            load_layout(self._fonts, self._cache)
 
     async def run(
         self, request: dict[str, Any], stop: StopSignal, progress: PhaseProgress
@@ -59,7 +68,7 @@ class Pipeline:
             formulas=self._formulas,
             fonts=self._fonts,
         )
-        exporter = _EXPORTERS[request["format"]](place)
+        exporter = _EXPORTERS[request["format"]]()(place)
         result = await exporter.export(document, ExportOptions.model_validate(request["options"]))
         if not result.shows_content and (total or document.warnings):
             raise ProjectError("EXPORT_UNSUPPORTED_CONTENT")
@@ -69,25 +78,25 @@ class Pipeline:
 # What these load takes a while, so only what a format needs is loaded.
 
 
-def _html(place: Workplace) -> DocumentExporter:
+def _html() -> MakeExporter:
     from sidecar.export.html_exporter import HtmlExporter  # noqa: PLC0415
 
-    return HtmlExporter(place)
+    return HtmlExporter
 
 
-def _pdf(place: Workplace) -> DocumentExporter:
+def _pdf() -> MakeExporter:
     from sidecar.export.pdf_exporter import PdfExporter  # noqa: PLC0415
 
-    return PdfExporter(place)
+    return PdfExporter
 
 
-def _docx(place: Workplace) -> DocumentExporter:
+def _docx() -> MakeExporter:
     from sidecar.export.docx_exporter import DocxExporter  # noqa: PLC0415
 
-    return DocxExporter(place)
+    return DocxExporter
 
 
-_EXPORTERS: Final[dict[ExportFormat, Callable[[Workplace], DocumentExporter]]] = {
+_EXPORTERS: Final[dict[ExportFormat, Callable[[], MakeExporter]]] = {
     "html": _html,
     "pdf": _pdf,
     "docx": _docx,

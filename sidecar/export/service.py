@@ -156,7 +156,8 @@ class ExportService:
         self._sweeping = asyncio.create_task(self._sweep_for_ever(), name="export-sweep")
 
     async def close(self) -> None:
-        """Stop removing files."""
+        """Stop removing files, and loading what documents need."""
+        await self._rendering.close()
         if self._sweeping is not None:
             self._sweeping.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -171,6 +172,7 @@ class ExportService:
         ``EXPORT_ASSET_INVALID``, ``EXPORT_SOURCE_NOT_FOUND``, and ``VALIDATION_ERROR`` for a path
         that a link leads out of the vault.
         """
+        self._rendering.prepare(self._tools(request.format))
         if request.format == "pdf":
             await self.check_pdf()
         elif request.format == "docx" and importlib.util.find_spec("docx") is None:
@@ -268,8 +270,7 @@ class ExportService:
         """Return what the worker is told."""
         metadata = source.metadata
         root = self._vault.root
-        return {
-            "format": job.request["format"],
+        return self._tools(job.request["format"]) | {
             "options": job.request["options"],
             "markdown": source.markdown,
             "title": title,
@@ -280,9 +281,15 @@ class ExportService:
             "quote": source.is_note,
             "limits": dataclasses.asdict(self._settings.limits(job.request["format"])),
             "output": str(output),
+            "locale": current_locale(),
+        }
+
+    def _tools(self, format_: ExportFormat) -> dict[str, Any]:
+        """Return what a worker needs to know to load what it works with."""
+        return {
+            "format": format_,
             "cache": str(self._paths.root / "cache"),
             "font_folders": [str(folder) for folder in self._font_folders],
-            "locale": current_locale(),
         }
 
     async def _source(self, job_id: str) -> _Text:

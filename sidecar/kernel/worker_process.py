@@ -68,11 +68,14 @@ class WorkerServer:
         at_end: Callable[[], None] = lambda: None,
         *,
         packages: Iterable[str] = (),
+        between: Callable[[], object] = lambda: None,
     ) -> None:
         """*at_end* is called before the process leaves, on any thread: it ends what a method started.
 
-        *packages* are distributions whose versions the server is told.
+        *packages* are distributions whose versions the server is told. *between* is called after each
+        answer, when nobody waits for this process: it clears away.
         """
+        self._between = between
         self._methods = methods
         self._packages = tuple(packages)
         self._at_end = at_end
@@ -105,6 +108,7 @@ class WorkerServer:
             self._serve(request, task)
             with self._arrived:
                 self._current = None
+            self._between()
 
     def _serve(self, request: dict[str, Any], task: Task) -> None:
         over = threading.Event()

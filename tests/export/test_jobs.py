@@ -198,6 +198,17 @@ async def test_a_worker_that_dies_fails_its_own_job_alone(app: RunningApp) -> No
     assert (await client.ended(app, await client.create(app, markdown_request("x"))))["file"]
 
 
+async def test_the_worker_that_loads_while_a_request_is_checked_makes_the_document(
+    app: RunningApp,
+) -> None:
+    await client.export(app, markdown_request("words"))
+    (child,) = app.services.workers.children()
+    # It is there already before a document is wanted of it, and stays the only one.
+    app.services.exports._rendering.prepare(app.services.exports._tools("docx"))
+    await client.export(app, markdown_request("words") | {"format": "docx"})
+    assert app.services.workers.children() == [child]
+
+
 async def test_a_file_that_would_be_too_large_is_not_made(app: RunningApp) -> None:
     service = app.services.exports
     assert service._settings.output_bytes == 64 * 1024 * 1024

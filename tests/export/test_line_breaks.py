@@ -71,7 +71,7 @@ async def test_the_work_grows_with_the_length_of_a_word(
     """What lays out pages asks each part of a word whether it can be broken, and again for each part."""
     need_pdf()
     await export_markdown("warm", format_="pdf")
-    from weasyprint.layout import inline  # noqa: PLC0415 - needs libraries that may be missing
+    from weasyprint.layout import inline
 
     asked = 0
     ask = inline.can_break_inside

@@ -2,7 +2,10 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ import pytest
 from host_bridge.launcher import Sidecar
 from tests.conftest import LaunchSidecar
 from tests.export.client import TERMINAL, WAIT_SECONDS, markdown_request
+from tests.export.needs import need_pdf
 from tests.export.test_jobs import LARGE
 
 
@@ -39,3 +43,22 @@ def test_a_killed_process_leaves_no_job_behind(launch_sidecar: LaunchSidecar) ->
         assert job["status"] == "completed", job
         response = second.get(f"/api/exports/{job_id}/file")
         assert len(response.body) == job["file"]["size"]
+
+
+@pytest.mark.parametrize(
+    ("format_", "library"), [("pdf", "weasyprint"), ("docx", "docx"), ("html", "pygments")]
+)
+def test_what_a_format_needs_is_loaded_beforehand(
+    format_: str, library: str, tmp_path: Path
+) -> None:
+    if format_ == "pdf":
+        need_pdf()
+    program = (
+        "import ctypes.util, pathlib, sys; from sidecar.export.pipeline import Pipeline;"
+        "look = ctypes.util.find_library; pipeline = Pipeline((), pathlib.Path(sys.argv[1]));"
+        "assert sys.argv[3] not in sys.modules; pipeline.load(sys.argv[2]);"
+        "assert sys.argv[3] in sys.modules; assert ctypes.util.find_library is look"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", program, str(tmp_path), format_, library]
+    result = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    assert (result.returncode, result.stderr) == (0, b"")
