@@ -21,6 +21,7 @@ PLAIN_SOURCES: Final = (
     "sidecar.media.diarization_worker",
     "sidecar.media.fbank",
     "sidecar.media.voice_model",
+    "sidecar.privacy",
 )
 """The modules that interpreters other than our own run too: shipped as source, and needing no other of ours."""
 

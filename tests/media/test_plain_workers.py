@@ -1,0 +1,93 @@
+"""Workers of our own source, run by an interpreter that has nothing of the server."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from sidecar.kernel.errors import ProjectError
+from sidecar.kernel.processes import plain_command
+from sidecar.kernel.worker_process import PROTOCOL
+from sidecar.kernel.workers import WorkerPool, WorkerSpec
+from sidecar.media.diarization import WORKER_MODULE
+from sidecar.workers import plain_source_files
+from tests.app_client import ROOT
+from tests.media.samples import CALL
+
+BARE = Path(getattr(sys, "_base_executable", sys.executable))
+"""The interpreter that the environment was made with; it has none of our packages."""
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[WorkerPool]:
+    made = WorkerPool()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    """The plain sources alone, as a frozen program carries them."""
+    for name in plain_source_files():
+        target = tmp_path / "bundle" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, target)
+    return tmp_path / "bundle"
+
+
+async def ask(pool: WorkerPool, command: list[str]) -> None:
+    worker = pool.add(WorkerSpec("plain", tuple(command)))
+    params = {"wav": str(CALL), "model": "none", "device": "cpu", "speakers": None}
+    async for _ in worker.request("diarize", params):
+        pass
+
+
+async def test_a_runtime_without_the_packages_is_too_old(pool: WorkerPool, plain: Path) -> None:
+    with pytest.raises(ProjectError) as raised:
+        await ask(pool, plain_command(BARE, WORKER_MODULE, root=plain))
+    assert raised.value.code == "RUNTIME_OUTDATED"
+    # It was answered, not died over: the process is there for the next request.
+    assert len(pool.children()) == 1
+
+
+async def test_another_protocol_is_refused(pool: WorkerPool, plain: Path) -> None:
+    source = plain / "sidecar" / "kernel" / "worker_process.py"
+    text = source.read_text(encoding="utf-8")
+    assert f"PROTOCOL: Final = {PROTOCOL}\n" in text
+    source.write_text(text.replace(f"PROTOCOL: Final = {PROTOCOL}\n", "PROTOCOL: Final = 0\n"))
+    with pytest.raises(ProjectError) as raised:
+        await ask(pool, plain_command(BARE, WORKER_MODULE, root=plain))
+    assert raised.value.code == "RUNTIME_OUTDATED"
+    assert pool.children() == []
+
+
+def test_the_worker_tells_what_it_is_and_leaves_nothing_behind(plain: Path) -> None:
+    done = subprocess.run(
+        plain_command(BARE, WORKER_MODULE, root=plain),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=30,
+        check=True,
+    )
+    ready = json.loads(done.stdout.splitlines()[0])
+    assert (ready["type"], ready["protocol"]) == ("ready", PROTOCOL)
+    assert ready["packages"].keys() == {"pyannote.audio", "torch", "onnxruntime", "numpy"}
+    assert ready["packages"]["pyannote.audio"] is None
+    assert not list(plain.rglob("__pycache__"))
+
+
+async def test_a_worker_that_is_started_otherwise_takes_the_place(
+    pool: WorkerPool, plain: Path
+) -> None:
+    first = await pool.replace(WorkerSpec("plain", ("one",)))
+    assert await pool.replace(WorkerSpec("plain", ("one",))) is first
+    second = await pool.replace(WorkerSpec("plain", ("two",)))
+    assert second is not first
+    with pytest.raises(ProjectError) as raised:
+        await anext(first.request("diarize", {}))
+    assert raised.value.code == "SHUTTING_DOWN"
