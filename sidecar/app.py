@@ -38,7 +38,7 @@ from sidecar.local_models.service import (
 )
 from sidecar.media import router as media_router
 from sidecar.media.routed import RoutedSpeakerMatcher, RoutedTranscriber
-from sidecar.media.service import SIZE_LIMIT, LocalParts, MediaService
+from sidecar.media.service import LocalParts, MediaService
 from sidecar.model_routing import router as model_routing_router
 from sidecar.model_routing.schemas import RoutedCapability
 from sidecar.model_routing.service import LocalModelId, ModelRoutingService
@@ -85,10 +85,16 @@ BODY_LIMITS: Final[dict[str, BodyLimit]] = {
     "/api/exports": BodyLimit(32 * MEBIBYTE),
     # 8 MiB of text in JSON, with every character escaped that can be.
     "/api/notes": BodyLimit(48 * MEBIBYTE),
-    # A multipart body is a little larger than the file in it.
-    "/api/media/attachments": BodyLimit(SIZE_LIMIT + MEBIBYTE // 16, "ATTACHMENT_TOO_LARGE"),
 }
 """Path → the largest body it takes; it holds for the paths below it too."""
+UPLOADS: Final = "/api/media/attachments"
+
+
+def body_limits(services: "Services") -> dict[str, BodyLimit]:
+    """Return :data:`BODY_LIMITS` with those that the user's settings decide."""
+    # A multipart body is a little larger than the file in it.
+    largest = services.media.attachments.size_limit + MEBIBYTE // 16
+    return {**BODY_LIMITS, UPLOADS: BodyLimit(largest, "ATTACHMENT_TOO_LARGE")}
 
 
 @dataclass(slots=True)
@@ -350,7 +356,7 @@ def build_api(services: Services, request_stop: Callable[[], None]) -> FastAPI:
 
     def openapi() -> dict[str, Any]:
         if api.openapi_schema is None:
-            api.openapi_schema = openapi_document(api, BODY_LIMITS)
+            api.openapi_schema = openapi_document(api, body_limits(services))
         return api.openapi_schema
 
     api.openapi = openapi  # type: ignore[method-assign]
@@ -360,7 +366,7 @@ def build_api(services: Services, request_stop: Callable[[], None]) -> FastAPI:
 def build_asgi(services: Services, request_stop: Callable[[], None]) -> "ASGIApp":
     """Return the whole application, as it is served."""
     api = build_api(services, request_stop)
-    return SecurityMiddleware(BodyLimitMiddleware(api, BODY_LIMITS), services.gate)
+    return SecurityMiddleware(BodyLimitMiddleware(api, body_limits(services)), services.gate)
 
 
 def offline_openapi() -> dict[str, Any]:

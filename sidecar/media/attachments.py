@@ -35,7 +35,6 @@ from sidecar.media.store import StoredAttachment
 
 log = get_logger(__name__)
 
-SIZE_LIMIT: Final = 25 * 1024 * 1024
 RETENTION_DAYS: Final = 7
 CLEANUP_SECONDS: Final = 6 * 60 * 60.0
 TRANSCRIPTION: Final = "transcription"
@@ -79,8 +78,14 @@ class AttachmentService:
     """Attachments of the open vault."""
 
     def __init__(
-        self, database: Database, paths: DataPaths, vault: CurrentVault, workers: WorkerPool
+        self,
+        database: Database,
+        paths: DataPaths,
+        vault: CurrentVault,
+        workers: WorkerPool,
+        size_limit: int,
     ) -> None:
+        self.size_limit = size_limit
         self._database = database
         self._paths = paths
         self._vault = vault
@@ -107,7 +112,7 @@ class AttachmentService:
         if idempotency_key is not None and not _KEY.fullmatch(idempotency_key):
             raise invalid("16 to 100 letters, digits, _ or -.", "header", "Idempotency-Key")
         async with receive_file(
-            chunks, content_type, self._paths.temporary, SIZE_LIMIT
+            chunks, content_type, self._paths.temporary, self.size_limit
         ) as received:
             if idempotency_key is not None:
                 earlier = await self._database.read(

@@ -45,7 +45,8 @@ UPLOAD_BODY: Final[dict[str, Any]] = {
                         "file": {
                             "type": "string",
                             "format": "binary",
-                            "description": "The file, with its name; at most 26,214,400 bytes.",
+                            "description": "The file, with its name; at most 26,214,400 bytes "
+                            "unless the settings allow more.",
                         }
                     },
                 }
@@ -356,7 +357,8 @@ def _add_revisions(router: APIRouter, service: MediaService) -> None:
         "/transcriptions/{job_id}/revisions",
         response_model=RevisionDetail,
         summary="Edit a transcript",
-        description="Makes a new revision with other texts of segments or names of speakers.",
+        description="Makes a new revision: other texts and speakers of segments, segments split and merged, "
+        "names of speakers.",
         responses=error_responses(
             "RESOURCE_NOT_FOUND",
             "TRANSCRIPT_NOT_READY",

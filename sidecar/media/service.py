@@ -12,7 +12,6 @@ from sidecar.kernel.workers import WorkerPool
 from sidecar.local_models.service import AttemptLog, InstalledModels, LocalModels
 from sidecar.media.attachment_text import AttachmentText, AttachmentTexts, TextProgress
 from sidecar.media.attachments import (
-    SIZE_LIMIT,
     TRANSCRIPTION,
     AttachmentFile,
     AttachmentService,
@@ -41,7 +40,6 @@ from sidecar.runtime.service import RuntimeService
 from sidecar.usage.service import UsageLedger
 
 __all__ = [
-    "SIZE_LIMIT",
     "AttachmentFile",
     "AttachmentText",
     "AttachmentUser",
@@ -84,8 +82,10 @@ class MediaService:
         ledger: UsageLedger,
     ) -> None:
         self.events = events
-        self.attachments = AttachmentService(database, paths, vault, workers)
         profiles = TranscriptionProfiles(paths.root)
+        self.attachments = AttachmentService(
+            database, paths, vault, workers, profiles.attachment_limit
+        )
         recogniser = self._recogniser = Recogniser(
             self.attachments,
             local.speech,

@@ -12,7 +12,7 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from sidecar.app import BODY_LIMITS
+from sidecar.app import body_limits
 from sidecar.kernel.body_limit import limit_of
 from tests.protocol.conftest import Answers
 from tests.protocol.live import LiveApp, error_of
@@ -226,7 +226,7 @@ def test_there_are_vault_paths(answers: Answers) -> None:
 @pytest.mark.parametrize("operation", [o for o in OPERATIONS if o.body_types], ids=str)
 def test_body_too_large(answers: Answers, operation: Operation, app: LiveApp) -> None:
     request = answers.request(operation)
-    limit = limit_of(operation.path, BODY_LIMITS)
+    limit = limit_of(operation.path, body_limits(app.services))
     before, total = files_of(app), total_of(app, operation)
     start, media_type = b'{"zz": "', JSON_TYPE
     if JSON_TYPE not in operation.body_types:

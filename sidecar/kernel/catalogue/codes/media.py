@@ -19,8 +19,8 @@ ATTACHMENTS: Final[dict[str, ErrorSpec]] = {
     ),
     "ATTACHMENT_TOO_LARGE": ErrorSpec(
         413,
-        "The file is larger than 25 MiB. Please compress or split it.",
-        "文件超过了 25 MiB，请压缩或拆分后再上传。",
+        "The file is larger than is allowed. Please compress or split it.",
+        "文件超过了允许的大小，请压缩或拆分后再上传。",
     ),
     "ATTACHMENT_IN_USE": ErrorSpec(
         409,
