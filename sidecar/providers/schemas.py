@@ -274,7 +274,8 @@ BaseUrl = Annotated[
     AfterValidator(_base_url),
 ]
 CredentialId = Annotated[str, Field(min_length=1, max_length=200)]
-ModelName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_name)]
+# Long enough for the path of a file, which some servers call a model by.
+ModelName = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_name)]
 Capabilities = Annotated[list[Capability], Field(max_length=40)]
 
 

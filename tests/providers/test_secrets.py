@@ -164,7 +164,9 @@ async def test_a_key_that_no_header_can_carry(
 RESERVED = ("plugin.x", "mcp.server", "Plugin.x", "PLUGIN.X", " plugin.x", "plugin%2Ex", "ｍｃｐ.x")
 
 
-@pytest.mark.proves("providers.credentials.reserved-provider-config")
+@pytest.mark.proves(
+    "providers.credentials.reserved-provider-config", "providers.credentials.reserved-test"
+)
 async def test_reserved_ids_are_refused(
     app: RunningApp, upstream: FakeUpstream, configuration: dict[str, Any]
 ) -> None:

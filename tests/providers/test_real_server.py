@@ -1,0 +1,120 @@
+"""A real model, served by a real llama.cpp."""
+
+import asyncio
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sidecar.kernel.errors import ProjectError
+from sidecar.providers.schemas import ChatTarget, Message, ModelRequest
+from tests.app_client import MODELS_DIR
+from tests.providers import llama_server
+from tests.providers.bench import Bench, failure, joined, names
+
+FOLDER = MODELS_DIR / "tests/chat-server"
+START_SECONDS = 60
+
+pytestmark = pytest.mark.skipif(
+    not any(FOLDER.glob("*.gguf")), reason="dev.py fetches this server on Linux on x86-64 alone"
+)
+
+
+def _first_line(process: subprocess.Popen[str]) -> str:
+    told: queue.Queue[str] = queue.Queue()
+    assert process.stdout is not None
+    threading.Thread(target=lambda: told.put(process.stdout.readline()), daemon=True).start()  # type: ignore[union-attr]
+    return told.get(timeout=START_SECONDS).strip()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    errors = tmp_path_factory.mktemp("llama") / "stderr"
+    with (
+        errors.open("w") as log,
+        subprocess.Popen(
+            [sys.executable, str(Path(llama_server.__file__)), str(FOLDER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        ) as process,
+    ):
+        url = _first_line(process)
+        assert url.startswith("http://"), errors.read_text()
+        yield url
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            process.wait(START_SECONDS)
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+async def target(bench: Bench, server: str) -> ChatTarget:
+    listing = await bench.target(base_url=server, capabilities=["chat", "streaming"])
+    (model,) = (await bench.service.models(listing.provider_id)).items
+    return await bench.service.target(listing.provider_id, model.model)
+
+
+def asking(text: str, limit: int) -> ModelRequest:
+    return ModelRequest((Message("user", text),), max_output_tokens=limit, temperature=0.0)
+
+
+async def test_it_lists_its_model(bench: Bench, target: ChatTarget) -> None:
+    (model,) = (await bench.service.models(target.provider_id)).items
+    assert model.display_name == "SmolLM2-135M-Instruct.Q4_1.gguf"
+    assert model.capabilities == ["chat", "streaming"]
+    assert target.context_window and target.context_window >= 2048
+
+
+@pytest.mark.proves("providers.adapter.openai-chat", "providers.stream.usage-fields")
+async def test_it_answers(bench: Bench, target: ChatTarget) -> None:
+    request = asking("What is the capital of France? Answer in one short sentence.", 24)
+    events = await bench.stream(target, request)
+    assert set(names(events)) == {"TextDelta", "Usage", "Done"}
+    assert names(events).count("TextDelta") > 3
+    assert "Paris" in joined(events)
+    usage = next(event.data for event in events if event.event == "Usage")
+    assert 10 < usage["input_tokens"] < 100 and 0 < usage["output_tokens"] <= 24
+    assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"]
+    reply = await bench.complete(target, request)
+    assert reply.content == joined(events)
+    assert reply.usage and reply.usage.output_tokens == usage["output_tokens"]
+    assert [row["total_tokens"] for row in await bench.attempts()] == [usage["total_tokens"]] * 2
+
+
+async def test_it_is_cut_short_by_the_limit(bench: Bench, target: ChatTarget) -> None:
+    events = await bench.stream(target, asking("Count to one hundred.", 4))
+    assert events[-1].data == {"status": "completed", "finish_reason": "length"}
+
+
+@pytest.mark.proves("providers.errors.context-length")
+async def test_it_refuses_what_is_too_long(bench: Bench, target: ChatTarget) -> None:
+    events = await bench.stream(target, asking("word " * 5000, 4))
+    assert failure(events) == "MODEL_CONTEXT_LENGTH_EXCEEDED"
+
+
+@pytest.mark.proves("providers.stream.cancel-upstream")
+async def test_it_stops_when_nobody_follows(bench: Bench, target: ChatTarget) -> None:
+    # It does one thing at a time: had it gone on, the next answer would come a long time later.
+    events = bench.service.stream(target, asking("Write a very long story.", 1900))
+    async for event in events:
+        if event.event == "TextDelta":
+            break
+    await events.aclose()
+    async with asyncio.timeout(10):
+        reply = await bench.complete(target, asking("Say yes.", 2))
+    assert reply.content
+
+
+async def test_it_says_that_it_does_not_understand(bench: Bench, target: ChatTarget) -> None:
+    request = ModelRequest((Message("user", "a", images=("data:image/png;base64,iVBORw0KGgo=",)),))
+    with pytest.raises(ProjectError) as raised:
+        await bench.complete(target, request)
+    assert raised.value.code.startswith("PROVIDER_")
