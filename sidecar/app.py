@@ -205,7 +205,7 @@ def build_services(settings: Settings) -> Services:
     models = LocalModels(models_dirs)
     library = ModelLibrary(settings.paths.models, models)
     installed = InstalledModels(library)
-    embedders = LocalModelSource(models_dirs, workers, models.files.is_unchanged)
+    embedders = LocalModelSource(models_dirs, workers, models.files.is_unchanged, library.rank)
     ledger = UsageLedger(database)
     providers = ProviderService(database, credentials, ledger, development=settings.development)
     routing = ModelRoutingService(

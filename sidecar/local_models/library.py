@@ -106,10 +106,19 @@ class ModelLibrary:
         """Return the installed model for a purpose, a recommended one first; a damaged one last."""
         found = [known for known in self.all() if known.purpose == purpose and known.folder]
         return min(
-            found,
-            key=lambda known: (known.damaged, not (known.entry and known.entry.recommended)),
-            default=None,
+            found, key=lambda known: (known.damaged, self.rank(known.model_id)), default=None
         )
+
+    def rank(self, model_id: str) -> int:
+        """Return how far behind others of its purpose a model is chosen if several are installed.
+
+        Recommended ones come first, then those of the catalogue in its order, then all others.
+        """
+        entries = self.catalogue.models()
+        entry = entries.get(model_id)
+        if entry is None:
+            return len(entries) + 1
+        return 0 if entry.recommended else 1 + list(entries).index(model_id)
 
     def is_usable(self, folder: Path) -> bool:
         """Whether the files in *folder* are those that were installed; reads changed ones whole."""

@@ -116,6 +116,8 @@ class LocalModelSource:
     """Looks into the model folders; no route is known to it.
 
     *is_usable* tells of a folder whether its files are those that were installed; it reads the disk.
+    Where several models are installed, the one whose folder's name has the lowest *rank* is used; of
+    equals the first by name.
     """
 
     def __init__(
@@ -123,9 +125,11 @@ class LocalModelSource:
         folders: Sequence[Path],
         workers: WorkerPool,
         is_usable: Callable[[Path], bool] = lambda _: True,
+        rank: Callable[[str], int] = lambda _: 0,
     ) -> None:
         self._folders = tuple(folders)
         self._is_usable = is_usable
+        self._rank = rank
         self._use = ModelUse()
         self._worker = workers.add(WorkerSpec(WORKER_NAME))
         self._found: tuple[Embedder | None, Reranker | None] = (None, None)
@@ -134,7 +138,7 @@ class LocalModelSource:
         self._described: dict[Path, tuple[int, ModelDescription | None]] = {}
 
     async def local(self) -> Embedder | None:
-        """Return the first embedding model of the folders, by name."""
+        """Return the embedding model of the folders that is preferred."""
         return (await self._look())[0]
 
     async def remote(self) -> Embedder | None:
@@ -142,7 +146,7 @@ class LocalModelSource:
         return None
 
     async def reranker(self) -> Reranker | None:
-        """Return the first reranker of the folders, by name."""
+        """Return the reranker of the folders that is preferred."""
         return (await self._look())[1]
 
     def folders_at_work(self) -> set[Path]:
@@ -183,7 +187,7 @@ class LocalModelSource:
             except OSError:
                 continue
             found += [folder, *children]
-        return found
+        return sorted(found, key=lambda folder: self._rank(folder.name))
 
     def _read(self, folder: Path, *, is_reranker: bool) -> ModelDescription | None:
         """Read a folder, unless nothing in it has changed since it was read last."""

@@ -140,7 +140,8 @@ class IndexStatus(BaseModel):
     pending_jobs: int = Field(description="Work that is going on or waits.")
     active_job_id: str | None
     embedding: EmbeddingSpace | None = Field(
-        description="The model in use; null if none is installed."
+        description="The model in use; null if none is installed. Of several it is one that the "
+        "catalogue recommends, else the first in the catalogue's order, else the first by name."
     )
     vector_index: VectorIndexState | None = Field(description="null if no vectors were ever made.")
     last_completed_at: str | None = Field(description="When the last run was completed.")

@@ -1,6 +1,8 @@
 """A real embedding model, imported by the catalogue, as search finds it."""
 
 import json
+import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,10 @@ from sidecar.local_models.installed import FileChecks, sha256_of
 from sidecar.local_models.structure import wrong_files
 from sidecar.retrieval.embedding import Embedder
 from sidecar.retrieval.local_embedder import LocalModelSource
-from tests.app_client import MODELS_DIR
+from tests.app_client import MODELS_DIR, running_app
 from tests.local_models.conftest import Desk, entry
+from tests.retrieval.real_model import lay
+from tests.vault.conftest import eventually
 
 REAL = MODELS_DIR / "tests" / "all-minilm-l6-v2"
 MODEL = "mini"
@@ -63,3 +67,20 @@ def test_a_cut_onnx_file_is_noticed(tmp_path: Path, kept: int) -> None:
     (tmp_path / "model.onnx").write_bytes((REAL / "model.onnx").read_bytes()[:kept])
     assert wrong_files(tmp_path, ["model.onnx"]) == ["model.onnx"]
     assert wrong_files(REAL, ["model.onnx"]) == []
+
+
+async def test_of_several_models_the_recommended_one_is_used(tmp_path: Path) -> None:
+    """The order is the catalogue's, Chinese first; a catalogue of the user's can change it."""
+    async with running_app(tmp_path, models_dirs=()) as app:
+        folder = app.services.settings.paths.models
+
+        async def is_used(model_id: str) -> bool:
+            state = (await app.http.get("/api/index/status")).json()
+            return bool(state["embedding"] and state["embedding"]["model_id"] == model_id)
+
+        # Each is preferred to all that came before.
+        for model_id in ("a-model-of-mine", "bge-m3", "multilingual-e5-small", "bge-small-zh-v1.5"):
+            lay(folder / model_id, embedding={"model_id": model_id, "dimension": 384})
+            await eventually(partial(is_used, model_id))
+        shutil.rmtree(folder / "bge-small-zh-v1.5")
+        await eventually(partial(is_used, "multilingual-e5-small"))
