@@ -271,18 +271,22 @@ def _make_client(upstream: Upstream, direct: bool, timeouts: Timeouts) -> "httpx
         except (OSError, ssl.SSLError) as error:
             log.error("provider.ca_file_unusable", extra={"reason": type(error).__name__})
             raise UpstreamError("PROVIDER_UNAVAILABLE", dict(upstream.about)) from error
-    client = httpx.AsyncClient(
-        verify=context,
-        proxy=None if direct else network.proxy,
-        trust_env=not direct,
-        follow_redirects=False,
-        # The waits for an answer are measured here, by their phases.
-        timeout=httpx.Timeout(None, connect=timeouts.connect, write=60.0),
-        limits=httpx.Limits(
-            max_connections=None, max_keepalive_connections=40, keepalive_expiry=30
-        ),
-        headers={"User-Agent": USER_AGENT, "Accept-Encoding": "identity"},
-    )
+    try:
+        client = httpx.AsyncClient(
+            verify=context,
+            proxy=None if direct else network.proxy,
+            trust_env=not direct,
+            follow_redirects=False,
+            # The waits for an answer are measured here, by their phases.
+            timeout=httpx.Timeout(None, connect=timeouts.connect, write=60.0),
+            limits=httpx.Limits(
+                max_connections=None, max_keepalive_connections=40, keepalive_expiry=30
+            ),
+            headers={"User-Agent": USER_AGENT, "Accept-Encoding": "identity"},
+        )
+    except (ValueError, httpx.InvalidURL) as error:
+        log.error("provider.proxy_unusable", extra={"reason": type(error).__name__})
+        raise UpstreamError("PROVIDER_UNAVAILABLE", dict(upstream.about)) from error
     # Two providers at one address are two accounts.
     client.cookies.jar.set_policy(http.cookiejar.DefaultCookiePolicy(allowed_domains=[]))
     return client
