@@ -8,7 +8,7 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
-from host_bridge.event_reader import EventSource, ServerEvent, follow
+from host_bridge.event_reader import EventSource, ServerEvent, follow, read_answer
 from host_bridge.http_session import ApiResponse, HttpSession
 from host_bridge.multipart import encode_upload
 
@@ -118,3 +118,13 @@ class ApiClient(ABC):
         source = EventSource(self._serving_session, self.session_token, self._stopped)
         cursor = None if after is None else str(after)
         return follow(source, path, cursor, give_up_after=give_up_after)
+
+    def answer(self, path: str, *, json: Any) -> Generator[ServerEvent, None, None]:
+        """POST JSON and yield the events of a model's answer; close the generator to cancel it.
+
+        Raises :class:`SidecarRequestError` if the request is refused, and
+        :class:`SidecarConnectionError` if the connection breaks.
+        """
+        session = self._serving_session(self._request_timeout)
+        body = json_codec.dumps(json).encode("utf-8")
+        return read_answer(session, path, token=self.session_token, body=body)

@@ -138,6 +138,31 @@ def follow(
         delay = min(delay * 2, _LONGEST_DELAY_SECONDS)
 
 
+def read_answer(
+    session: HttpSession, path: str, *, token: str, body: bytes
+) -> Generator[ServerEvent, None, None]:
+    """POST JSON and yield the events of the answer as they come; it can't be resumed.
+
+    Closing the generator hangs up, which cancels the work behind it. Raises
+    :class:`SidecarRequestError` if the request is refused, :class:`SidecarConnectionError` if the
+    connection breaks.
+    """
+    headers = {"Accept": "text/event-stream", "Content-Type": "application/json"}
+    connection, response = session.open(
+        "POST", path, token=token, headers=headers, body=body, timeout=_SILENCE_SECONDS
+    )
+    parser = EventParser()
+    try:
+        if response.status != http.client.OK:
+            raise request_error(response.status, response.read())
+        while chunk := response.read1(_READ_BYTES):
+            yield from parser.feed(chunk)
+    except (OSError, http.client.HTTPException) as error:
+        raise connection_error(error) from error
+    finally:
+        connection.close()
+
+
 def _read_once(
     source: EventSource, path: str, cursor: str | None, parser: EventParser, wait: float
 ) -> Generator[ServerEvent | None, None, None]:

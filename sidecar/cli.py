@@ -64,6 +64,15 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--data-dir", type=Path, help="where the demo keeps its files")
     parser.add_argument("--json", action="store_true", help="print one JSON document at the end")
+    asking = parser.add_argument_group("asking the notes")
+    asking.add_argument("--ask", metavar="QUESTION", help="search the notes, and have it answered")
+    asking.add_argument(
+        "--base-url",
+        metavar="URL",
+        help="an OpenAI-compatible server that answers (default: OPENAI_BASE_URL, with OPENAI_API_KEY)",
+    )
+    asking.add_argument("--model", help="its model (default: the first that it lists)")
+    asking.add_argument("--vault", type=Path, help="a folder with notes (default: the demo's own)")
     _add_models_dir(parser)
     parser.set_defaults(run=_demo)
 
@@ -90,16 +99,24 @@ def _serve(arguments: argparse.Namespace) -> NoReturn:
 
 
 def _demo(arguments: argparse.Namespace) -> int:
-    from sidecar.demo.command import DemoOptions, run_demo  # noqa: PLC0415
+    from sidecar.demo.command import (  # noqa: PLC0415
+        AskOptions,
+        DemoOptions,
+        run_ask,
+        run_demo,
+    )
 
-    return run_demo(
-        DemoOptions(
-            recording=arguments.recording,
-            language=arguments.language,
-            data_dir=arguments.data_dir,
-            models_dirs=_absolute(arguments.models_dir),
-            as_json=arguments.json,
-        )
+    options = DemoOptions(
+        recording=arguments.recording,
+        language=arguments.language,
+        data_dir=arguments.data_dir,
+        models_dirs=_absolute(arguments.models_dir),
+        as_json=arguments.json,
+    )
+    if arguments.ask is None:
+        return run_demo(options)
+    return run_ask(
+        AskOptions(arguments.ask, arguments.base_url, arguments.model, arguments.vault, options)
     )
 
 

@@ -7,9 +7,10 @@ import sys
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from host_bridge.errors import SidecarError
+from sidecar.demo.ask import Asking, AskReport, Audience, ModelServer
 from sidecar.demo.progress import cells, pad
 from sidecar.demo.walk import DemoFailed, Folders, Report, Walk
 from sidecar.kernel.catalogue import Locale, parse_locale, set_default_locale, text
@@ -48,6 +49,84 @@ def run_demo(options: DemoOptions) -> int:
     else:
         print(render(report))
     return 0
+
+
+@dataclass(frozen=True, slots=True)
+class AskOptions:
+    """The command line of ``demo --ask``."""
+
+    question: str
+    base_url: str | None
+    model: str | None
+    vault: Path | None
+    demo: DemoOptions
+
+
+def run_ask(options: AskOptions) -> int:
+    """Ask the notes of a folder, by default those that the demo made; return the exit status."""
+    locale = terminal_locale()
+    set_default_locale(locale)
+    demo = options.demo
+    server = ModelServer.named(options.base_url, options.model)
+    try:
+        folders = _folders(demo.data_dir or Path(DEFAULT_FOLDER))
+        vault = options.vault.expanduser().absolute() if options.vault else folders.vault
+        if not options.vault and not any(vault.rglob("*.md")):
+            recording = _recording(demo)
+            Walk(recording, demo.language, folders, demo.models_dirs).run(locale)
+        audience = Audience() if demo.as_json else _Terminal()
+        asking = Asking(options.question, folders, vault, demo.models_dirs, server, audience)
+        report = asking.run(locale)
+    except (DemoFailed, SidecarError) as failure:
+        return _fail(str(failure), as_json=demo.as_json)
+    if demo.as_json:
+        print(json.dumps(report.to_json(), ensure_ascii=False, indent=2))
+    else:
+        print(render_answer(report))
+    return 1 if report.error else 0
+
+
+class _Terminal(Audience):
+    """Shows what is found and said as it comes."""
+
+    def found(self, report: AskReport) -> None:
+        """List the passages."""
+        print(f"\n{text('demo.heading.hits', None, count=len(report.hits))}")
+        for number, hit in enumerate(report.hits, 1):
+            print(f"  {number}. {_place(hit)}: {' '.join(hit['snippet'].split())}")
+
+    def begins(self, report: AskReport, *, with_tools: bool) -> None:
+        """Say who answers."""
+        if not with_tools:
+            print(f"\n{text('demo.without_tools')}")
+        heading = text("demo.heading.answer", None, model=report.model, server=report.base_url)
+        print(f"\n{heading}\n")
+
+    def says(self, piece: str) -> None:
+        """Pass it on at once."""
+        print(piece, end="", flush=True)
+
+
+def render_answer(report: AskReport) -> str:
+    """Return what follows the answer on a terminal: its sources, or why there is none."""
+    lines = ["" if report.answer is None else "\n"]
+    if report.error:
+        lines.append(text("demo.failed", None, reason=report.error))
+    elif report.base_url is None:
+        lines.append(text("demo.no_model_server"))
+    if report.sources:
+        lines.append(text("demo.heading.sources"))
+        lines += [f"  [{source['number']}] {_place(source)}" for source in report.sources]
+    if report.searches:
+        words = " · ".join(report.searches)
+        lines.append(text("demo.searched", None, words=words))
+    return "\n".join(lines)
+
+
+def _place(found: dict[str, Any]) -> str:
+    where = f" [{clock(found['start_time'])}]" if found.get("start_time") is not None else ""
+    headings = "".join(f" › {heading}" for heading in found["heading_path"])
+    return f"{found['file_path']}{headings}{where}"
 
 
 def terminal_locale() -> Locale:

@@ -42,5 +42,30 @@ DEMO: Final[dict[str, Text]] = {
     "demo.no_hit": Text(
         "The search didn't find the note by “{phrase}”.", "用“{phrase}”没有搜到这条笔记。"
     ),
+    "demo.step.read_notes": Text("Read the notes", "读取笔记"),
+    "demo.heading.hits": Text("Found in the notes ({count})", "在笔记中找到（{count}）"),
+    "demo.heading.answer": Text("Answer of {model} at {server}", "{model} 的回答（{server}）"),
+    "demo.heading.sources": Text("Sources that the answer cites", "回答引用的来源"),
+    "demo.searched": Text("The model searched for: {words}", "模型检索了：{words}"),
+    "demo.found": Text("passages found in the notes", "在笔记中找到的段落"),
+    "demo.without_tools": Text(
+        "This model or server takes no tools, so it gets the passages above along with the question.",
+        "该模型或服务不支持工具调用，因此把上面的段落随问题一起发给它。",
+    ),
+    "demo.no_model_server": Text(
+        "No model server was given, so this is what the search finds by itself. To have it answered, name an"
+        " OpenAI-compatible server, for example one of Ollama or llama.cpp on this computer:"
+        " --base-url http://127.0.0.1:11434/v1 (or OPENAI_BASE_URL), and a model with --model.",
+        "没有指定模型服务，以上是检索本身的结果。要得到回答，请指定一个兼容 OpenAI 的服务，例如本机的 Ollama 或"
+        " llama.cpp：--base-url http://127.0.0.1:11434/v1（或环境变量 OPENAI_BASE_URL），并用 --model 选择模型。",
+    ),
+    "demo.no_chat_model": Text(
+        "The server lists no chat model. Name one with --model.",
+        "该服务没有列出对话模型，请用 --model 指定。",
+    ),
+    "demo.scan_too_long": Text(
+        "Reading the notes takes too long. Choose a smaller folder with --vault.",
+        "读取笔记用时过长，请用 --vault 指定较小的文件夹。",
+    ),
     "demo.failed": Text("The demo stopped: {reason}", "演示中断：{reason}"),
 }
