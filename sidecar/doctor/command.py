@@ -13,6 +13,7 @@ from sidecar.doctor.checks_data import (
     check_managed_runtime,
 )
 from sidecar.doctor.checks_documents import check_cjk_fonts, check_libreoffice, check_pango
+from sidecar.doctor.checks_providers import check_chat_servers
 from sidecar.doctor.checks_speech import check_speech_models, check_speech_packages
 from sidecar.doctor.checks_system import check_credentials, check_gpu, check_program, check_uv
 from sidecar.doctor.report import as_json as json_report
@@ -34,6 +35,7 @@ def all_checks(paths: DataPaths, models_dirs: Sequence[Path]) -> dict[str, Check
         "managed_runtime": partial(check_managed_runtime, paths),
         "gpu": check_gpu,
         "credentials": partial(check_credentials, paths),
+        "chat_servers": check_chat_servers,
         "cjk_fonts": check_cjk_fonts,
         "pango": check_pango,
         "libreoffice": check_libreoffice,

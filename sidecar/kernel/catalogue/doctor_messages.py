@@ -22,6 +22,7 @@ TITLES: Final[dict[str, Text]] = {
         "Old presentations (LibreOffice)", "旧版演示文稿（LibreOffice）"
     ),
     "doctor.title.uv": Text("Installer (uv)", "安装工具（uv）"),
+    "doctor.title.chat_servers": Text("Local chat models", "本机对话模型"),
     "doctor.status.ok": Text("ok", "正常"),
     "doctor.status.warning": Text("warning", "注意"),
     "doctor.status.missing": Text("missing", "缺少"),
@@ -188,6 +189,21 @@ DOCUMENTS: Final[dict[str, Text]] = {
     "doctor.pango.hint": Text(
         "Needed for PDF only; other formats work without it[. Install it with: {command}].",
         "只有导出 PDF 需要，其他格式不受影响[；安装命令：{command}]。",
+    ),
+    "doctor.chat_servers.present": Text(
+        "{servers}, {count} model(s)", "{servers}，共 {count} 个模型"
+    ),
+    "doctor.chat_servers.empty": Text("{servers}, without any model", "{servers}，但没有任何模型"),
+    "doctor.chat_servers.empty.hint": Text(
+        "Download or load a model there, then add the server as a provider.",
+        "请先在其中下载或加载模型，再把它添加为模型服务。",
+    ),
+    "doctor.chat_servers.absent": Text(
+        "No server answers on the usual ports ({ports})", "常用端口上没有服务响应（{ports}）"
+    ),
+    "doctor.chat_servers.hint": Text(
+        "Chats can run on this machine with Ollama, LM Studio, llama.cpp or vLLM; a remote provider works too.",
+        "可用 Ollama、LM Studio、llama.cpp 或 vLLM 在本机对话，也可以使用远程模型服务。",
     ),
     "doctor.libreoffice.present": Text("Installed", "已安装"),
     "doctor.libreoffice.absent": Text("Not installed", "未安装"),
