@@ -11,6 +11,7 @@ from sidecar.kernel.database import Database
 from sidecar.kernel.errors import ProjectError
 from sidecar.media import store
 from sidecar.media.attachments import AttachmentService
+from sidecar.media.note_templates import BUILT_IN, TEMPLATES
 from sidecar.media.recording_title import recording_title
 from sidecar.media.revisions import RevisionService, named_segments
 from sidecar.media.schemas import TranscriptNoteRequest
@@ -84,11 +85,14 @@ class TranscriptNotes:
     async def write(self, job_id: str, request: TranscriptNoteRequest) -> WrittenNote:
         """Make a note of the current revision, or bring the one made earlier up to date."""
         job, revision = await self._revisions.current(job_id)
-        if request.template_id is not None:
+        layout = TEMPLATES.get(BUILT_IN if request.template_id is None else request.template_id)
+        if layout is None:
             raise ProjectError("RESOURCE_NOT_FOUND")
         attachment_id = job.request["attachment_id"]
         passages = passages_of(revision)
-        body = render(passages, times=request.include_timestamps, speakers=request.include_speakers)
+        body = render(
+            layout(passages), times=request.include_timestamps, speakers=request.include_speakers
+        )
         origin = TranscriptOrigin(job_id, revision.revision, attachment_id, tuple(passages))
         title = (request.title or "").strip()
         title = title or await recording_title(self._attachments, attachment_id)
@@ -154,7 +158,7 @@ def passages_of(revision: StoredRevision) -> list[TranscriptPassage]:
 
 
 def render(passages: list[TranscriptPassage], *, times: bool, speakers: bool) -> str:
-    """Return the note's Markdown: one paragraph for each passage."""
+    """Return the note's Markdown: one paragraph for each of *passages*."""
     return (
         "".join(_paragraph(passage, times, speakers) + "\n\n" for passage in passages).rstrip("\n")
         + "\n"

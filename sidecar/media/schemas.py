@@ -152,7 +152,11 @@ class TranscriptNoteRequest(BaseModel):
     include_speakers: bool = Field(
         True, description="Show the speaker of each passage in the text."
     )
-    template_id: str | None = Field(None, description="null for the built-in template.")
+    template_id: str | None = Field(
+        None,
+        description="`passages`, a paragraph for each passage, which null stands for too; or `dialogue`, "
+        "a paragraph for each turn of a speaker.",
+    )
     update_existing: bool = Field(
         False,
         description="Write into the note made earlier with the same options, unless its text was changed since.",
