@@ -1,8 +1,9 @@
-"""Marks code for :func:`sidecar.export.html_style.code_styles`."""
+"""Takes code apart into tokens, which every exporter shows in the colours of a code theme."""
 
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
 
-from pygments import highlight
+from pygments import format as write_tokens
 from pygments.formatters.html import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
@@ -13,9 +14,11 @@ MAX_LINE: Final = 2_000
 
 _FORMATTER: Final = HtmlFormatter(nowrap=True)
 
+Token = tuple[Any, str]
 
-def highlighted(code: str, language: str | None) -> str | None:
-    """Return *code* as escaped HTML with marks, None if there is no way to mark it."""
+
+def tokens_of(code: str, language: str | None) -> Iterator[Token] | None:
+    """Return the kinds and texts that *code* consists of, None if there is no way to tell them."""
     if language is None or len(code) > MAX_CHARACTERS:
         return None
     if max(map(len, code.split("\n"))) > MAX_LINE:
@@ -24,4 +27,14 @@ def highlighted(code: str, language: str | None) -> str | None:
         lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
     except ClassNotFound:
         return None
-    return str(highlight(code, lexer, _FORMATTER))
+    found: Iterator[Token] = lexer.get_tokens(code)
+    return found
+
+
+def highlighted(code: str, language: str | None) -> str | None:
+    """Return *code* as escaped HTML with marks for :func:`sidecar.export.html_style.code_styles`.
+
+    None if there is no way to mark it.
+    """
+    tokens = tokens_of(code, language)
+    return None if tokens is None else str(write_tokens(tokens, _FORMATTER))

@@ -10,9 +10,20 @@ from docx.oxml.ns import qn
 from sidecar.export.anchors import heading_names
 from sidecar.export.cancellation import StopSignal, in_thread
 from sidecar.export.document import Document, Node
+from sidecar.export.docx_code import CodeWriter
 from sidecar.export.docx_footnotes import Footnotes
 from sidecar.export.docx_inline import InlineWriter
-from sidecar.export.docx_template import CODE_BLOCK, INDENT, LEVELS, Template, metadata_paragraph
+from sidecar.export.docx_tables import table_of
+from sidecar.export.docx_template import (
+    CALLOUT,
+    CALLOUT_TITLE,
+    CODE_BLOCK,
+    FOOTNOTE_TEXT,
+    INDENT,
+    LEVELS,
+    Template,
+    metadata_paragraph,
+)
 from sidecar.export.docx_xml import Element, Format, paragraph, run, w
 from sidecar.export.exporter import ExportResult, Workplace
 from sidecar.export.figures import Figures
@@ -28,13 +39,6 @@ from sidecar.plots.service import CHART_THEMES, DEFAULT_THEME
 MOST_COLUMNS: Final = 63
 _QUOTE: Final = 300
 _BLOCKS_A_STEP: Final = 50
-_ALIGNED: Final = {"center": "center", "right": "right"}
-_SURFACE: Final = "F6F8FA"
-# Of a column, in letters, and the width of one.
-_NARROWEST: Final = 3
-_WIDEST: Final = 40
-_A_LETTER: Final = 115
-_CELL_MARGIN: Final = 80
 
 
 class DocxExporter:
@@ -75,11 +79,30 @@ class _Place:
 
     level: int = -1
     quotes: int = 0
+    callout: bool = False
+    footnote: bool = False
 
     @property
     def indent(self) -> int:
         """From the left margin, in twentieths of a point."""
         return INDENT * (self.level + 1) + _QUOTE * self.quotes
+
+    @property
+    def style(self) -> str | None:
+        """Of a paragraph that has none of its own."""
+        if self.quotes:
+            return CALLOUT if self.callout else "Quote"
+        if self.level >= 0:
+            return "ListParagraph"
+        return FOOTNOTE_TEXT if self.footnote else None
+
+
+@dataclass(slots=True)
+class _Before:
+    """What was written last."""
+
+    node: Node | None = None
+    element: Element = None
 
 
 class _Writer:
@@ -102,6 +125,7 @@ class _Writer:
         }
         self._open_notes: list[int] = []
         self._inline = self._writer_for(self._word.part)
+        self._marked = CodeWriter(self._template, options.code_theme)
         self.done = 0
 
     def _writer_for(self, part: Any) -> InlineWriter:
@@ -119,9 +143,10 @@ class _Writer:
         end = self._word.element.body.find(qn("w:sectPr"))
         for element in self._head():
             end.addprevious(element)
+        before = _Before()
         for node in self._document.root.children:
             if not node.attributes.get("footnotes"):
-                for element in self._block(node, _Place()):
+                for element in self._apart(node, _Place(), before):
                     end.addprevious(element)
             self.done += 1
             yield
@@ -162,10 +187,9 @@ class _Writer:
             case "table":
                 yield from self._table(node, place)
             case "blockquote":
-                deeper = replace(place, quotes=place.quotes + 1)
-                yield from self._blocks(node.children, deeper)
+                yield from self._quote(node, place)
             case "code_block":
-                yield self._code(node.text or "", place)
+                yield self._code(node.text or "", place, node.attributes.get("language"))
             case "math_block" | "math_inline":
                 element = self._new_paragraph(place, centred=True)
                 element.extend(self._inline.formula(node))
@@ -178,8 +202,31 @@ class _Writer:
                 yield element
 
     def _blocks(self, nodes: list[Node], place: _Place) -> Iterator[Element]:
+        before = _Before()
         for node in nodes:
-            yield from self._block(node, place)
+            yield from self._apart(node, place, before)
+
+    def _apart(self, node: Node, place: _Place, before: _Before) -> Iterator[Element]:
+        """Write a block, apart from one before it whose lines would otherwise join its own."""
+        for element in self._block(node, place):
+            if (
+                before.node is not None
+                and before.node is not node
+                and _joins(before, node, element)
+            ):
+                yield _gap()
+            before.node, before.element = node, element
+            yield element
+
+    def _quote(self, node: Node, place: _Place) -> Iterator[Element]:
+        is_callout = bool(node.attributes.get("callout"))
+        deeper = replace(place, quotes=place.quotes + 1, callout=is_callout)
+        title, rest = node.children[:1] if is_callout else [], node.children[bool(is_callout) :]
+        for words in title:
+            element = self._new_paragraph(deeper, CALLOUT_TITLE)
+            element.extend(self._inline.runs(words))
+            yield element
+        yield from self._blocks(rest, deeper)
 
     def _new_paragraph(
         self,
@@ -188,20 +235,19 @@ class _Writer:
         numbering: tuple[int, int] | None = None,
         *,
         centred: bool = False,
+        hanging: bool = False,
     ) -> Element:
-        named = style or (
-            "Quote" if place.quotes else "ListParagraph" if place.level >= 0 else None
-        )
         properties = []
         if numbering is not None:
             level, number = numbering
             properties.append(w("numPr", w("ilvl", val=level), w("numId", val=number)))
         if place.indent:
-            hanging = {"hanging": INDENT} if numbering is not None else {}
-            properties.append(w("ind", left=place.indent, **hanging))
+            # The number, or the box of a task, hangs before the text.
+            hangs = numbering is not None or hanging
+            properties.append(w("ind", left=place.indent, **({"hanging": INDENT} if hangs else {})))
         if centred:
             properties.append(w("jc", val="center"))
-        return paragraph(named, *properties)
+        return paragraph(style or place.style, *properties)
 
     def _heading(self, node: Node, place: _Place) -> Element:
         element = self._new_paragraph(place, f"Heading{node.attributes['level']}")
@@ -217,9 +263,14 @@ class _Writer:
         return element
 
     def _paragraph(
-        self, node: Node, place: _Place, numbering: tuple[int, int] | None = None
+        self,
+        node: Node,
+        place: _Place,
+        numbering: tuple[int, int] | None = None,
+        *,
+        hanging: bool = False,
     ) -> Element:
-        element = self._new_paragraph(place, None, numbering)
+        element = self._new_paragraph(place, None, numbering, hanging=hanging)
         if node.attributes.get("rule"):
             line = w("bottom", val="single", sz=6, space=1, color="D1D9E0")
             element.get_or_add_pPr().insert_element_before(
@@ -228,9 +279,9 @@ class _Writer:
         element.extend(self._inline.runs(node))
         return element
 
-    def _code(self, code: str, place: _Place) -> Element:
+    def _code(self, code: str, place: _Place, language: str | None = None) -> Element:
         element = self._new_paragraph(place, CODE_BLOCK)
-        element.append(run(code.removesuffix("\n")))
+        element.extend(self._marked.runs(code, language))
         return element
 
     def _figure(self, node: Node, place: _Place) -> Element:
@@ -273,11 +324,14 @@ class _Writer:
         checked = item.attributes.get("checked")
         first, rest = item.children[:1], item.children[1:]
         if first and first[0].type == "paragraph" and not first[0].attributes.get("rule"):
-            opening = self._paragraph(first[0], place, None if checked is not None else numbering)
+            is_task = checked is not None
+            opening = self._paragraph(
+                first[0], place, None if is_task else numbering, hanging=is_task
+            )
         else:
             opening, rest = self._new_paragraph(place, None, numbering), item.children
         if checked is not None:
-            box = run("☑ " if checked else "☐ ")
+            box = run("☑\t" if checked else "☐\t")
             runs = opening.find(qn("w:r"))
             if runs is not None:
                 runs.addprevious(box)
@@ -294,50 +348,10 @@ class _Writer:
             self.notices.warn(node, "warning.export_table_too_wide", limit=MOST_COLUMNS)
             yield self._code(table_text(node), place)
             return
-        widths = _column_widths(node, columns, self._template.width // 635 - place.indent)
-        table = w(
-            "tbl",
-            w(
-                "tblPr",
-                w("tblStyle", val="TableGrid"),
-                w("tblW", w=sum(widths), type="dxa"),
-                w("tblInd", w=place.indent, type="dxa"),
-                w(
-                    "tblCellMar",
-                    w("left", w=_CELL_MARGIN, type="dxa"),
-                    w("right", w=_CELL_MARGIN, type="dxa"),
-                ),
-                w("tblLook", val="0420", firstRow=1, noHBand=0, noVBand=1),
-            ),
-            w("tblGrid", *(w("gridCol", w=width) for width in widths)),
-        )
-        row, number = None, -1
-        for cell in node.children:
-            if cell.attributes["row"] != number:
-                self._stop.check()
-                number, row = cell.attributes["row"], w("tr")
-                properties = [w("cantSplit")]
-                if cell.attributes["header"]:
-                    properties.append(w("tblHeader"))
-                row.append(w("trPr", *properties))
-                table.append(row)
-            assert row is not None
-            row.append(self._cell(cell, widths[cell.attributes["column"]]))
-        yield table
+        room = self._template.width // 635 - place.indent
+        yield table_of(node, columns, place.indent, room, self._inline, self._stop)
         # Two tables that touch would become one, and a cell must not end in one.
-        yield paragraph(None, w("spacing", after=60, line=120, lineRule="auto"))
-
-    def _cell(self, cell: Node, width: int) -> Element:
-        properties = [w("tcW", w=width, type="dxa")]
-        header = bool(cell.attributes["header"])
-        if header:
-            properties.append(w("shd", val="clear", color="auto", fill=_SURFACE))
-        layout = [w("spacing", before=30, after=30, line=260, lineRule="auto")]
-        if aligned := _ALIGNED.get(cell.attributes["align"] or ""):
-            layout.append(w("jc", val=aligned))
-        words = paragraph(None, *layout)
-        words.extend(self._inline.runs(cell, Format(bold=header)))
-        return w("tc", w("tcPr", *properties), words)
+        yield _gap()
 
     # -- footnotes -----------------------------------------------------------------------------
 
@@ -357,32 +371,39 @@ class _Writer:
                 note[0].extend(self._inline.runs(first[0]))
             else:
                 rest = item.children
-            note.extend(self._blocks(rest, _Place()))
+            shown = [block for block in rest if not _leads_back(block)]
+            note.extend(self._blocks(shown, _Place(footnote=True)))
         finally:
             self._inline = body
             self._open_notes.pop()
         return [reference]
 
 
+def _leads_back(block: Node) -> bool:
+    """Whether a block of a footnote is nothing but the link to its reference, which Word has by itself."""
+    links = block.children if block.type == "paragraph" else [block]
+    return bool(links) and all("back" in link.attributes for link in links)
+
+
+def _gap() -> Element:
+    """Return a paragraph that only takes room."""
+    return paragraph(None, w("spacing", after=60, line=120, lineRule="auto"))
+
+
+def _joins(before: _Before, node: Node, element: Element) -> bool:
+    """Whether Word would draw one box around two blocks, or one line beside them."""
+    styles = {_style_of(before.element), _style_of(element)}
+    if styles == {CODE_BLOCK}:
+        return True
+    quotes = before.node is not None and before.node.type == node.type == "blockquote"
+    return quotes and styles <= {"Quote", CALLOUT, CALLOUT_TITLE}
+
+
+def _style_of(element: Element) -> str | None:
+    style = element.find(f"{qn('w:pPr')}/{qn('w:pStyle')}")
+    return None if style is None else style.get(qn("w:val"))
+
+
 def _scale(content: bytes, width: int) -> float:
     """Return the size at which a PNG is shown, as a share of its own."""
     return width / int.from_bytes(content[16:20], "big")
-
-
-def _column_widths(table: Node, columns: int, room: int) -> list[int]:
-    """Return widths that share *room* by how much the cells of each column hold."""
-    most = [_NARROWEST] * columns
-    for cell in table.children:
-        words = cell.plain_text()
-        wide = len(words) + sum(ord(character) >= 0x2E80 for character in words)
-        column = cell.attributes["column"]
-        most[column] = min(_WIDEST, max(most[column], wide + 2))
-    needed = [wide * _A_LETTER + 2 * _CELL_MARGIN for wide in most]
-    # Columns that need less than an equal share get what they need, the others share the rest.
-    widths = [0] * columns
-    left, waiting = room, sorted(range(columns), key=needed.__getitem__)
-    for position, column in enumerate(waiting):
-        share = left // (columns - position)
-        widths[column] = max(1, min(needed[column], share))
-        left -= widths[column]
-    return widths

@@ -22,6 +22,8 @@ CODE: Final = "InlineCode"
 HYPERLINK: Final = "Hyperlink"
 FOOTNOTE_TEXT: Final = "FootnoteText"
 FOOTNOTE_REFERENCE: Final = "FootnoteReference"
+CALLOUT: Final = "Callout"
+CALLOUT_TITLE: Final = "CalloutTitle"
 LEVELS: Final = 9
 INDENT: Final = 420  # twentieths of a point a level
 
@@ -30,10 +32,12 @@ _MARGIN: Final = Mm(22)
 _TEXT: Final = RGBColor(0x1F, 0x23, 0x28)
 _MUTED: Final = RGBColor(0x59, 0x63, 0x6E)
 _LINK: Final = RGBColor(0x09, 0x69, 0xDA)
-_SURFACE: Final = "F6F8FA"
-_BORDER: Final = "D1D9E0"
+SURFACE: Final = "F6F8FA"
+BORDER: Final = "D1D9E0"
 _HEADINGS: Final = (20, 16, 13.5, 12, 11, 11)
 _BULLETS: Final = "•◦▪"
+_TABLE_BORDER: Final = "B4BCC4"
+_TABLE_SIDES: Final = ("top", "left", "bottom", "right", "insideH", "insideV")
 
 
 class Template:
@@ -49,6 +53,7 @@ class Template:
         self.height = int(section.page_height - 2 * Mm(24))
         _set_fonts(self.document)
         _set_styles(self.document)
+        _set_settings(self.document)
         self._numbering: Element = self.document.part.numbering_part.element
         self._bullets, self._decimal = self._add_levels("bullet"), self._add_levels("decimal")
         self._shared_bullets = self._add_number(self._bullets)
@@ -56,6 +61,14 @@ class Template:
         properties = self.document.core_properties
         properties.title = allowed(title or "")[:255]
         properties.author = properties.comments = properties.keywords = ""
+
+    def add_code_style(self, name: str, colour: str | None, *, bold: bool, italic: bool) -> None:
+        """Add the character style of a kind of token; *colour* is ``#rrggbb``."""
+        style = _add(self.document, name, character=True)
+        if colour:
+            style.font.color.rgb = RGBColor.from_string(colour[1:].upper())
+        # Asked for or not, it isn't taken from elsewhere.
+        style.font.bold, style.font.italic = bold or None, italic or None
 
     def numbering(self, *, ordered: bool, start: int, level: int) -> int:
         """Return the number of a list's numbering; an ordered list has one of its own."""
@@ -138,7 +151,11 @@ def _set_styles(document: "WordDocument") -> None:
     title.font.size, title.font.color.rgb, title.font.bold = Pt(24), _TEXT, True
     quote = styles["Quote"]
     quote.font.italic, quote.font.color.rgb = False, _MUTED
-    _border(quote.element, "left", 18, 8)
+    _border(quote.element, 18, BORDER)
+    _add_callouts(document)
+    for line in styles["Table Grid"].element.iter(*(qn(f"w:{side}") for side in _TABLE_SIDES)):
+        if line.get(qn("w:val")) == "single":
+            line.set(qn("w:color"), _TABLE_BORDER)
     for name in ("Header", "Footer"):
         styles[name].font.size, styles[name].font.color.rgb = Pt(8.5), _MUTED
     _add_code(document)
@@ -167,14 +184,14 @@ def _add_code(document: "WordDocument") -> None:
             properties.remove(fonts)
         fonts = w("rFonts", ascii=MONOSPACE, hAnsi=MONOSPACE, eastAsia=CHINESE, cs=MONOSPACE)
         properties.insert(0, fonts)
-        shade = w("shd", val="clear", color="auto", fill=_SURFACE)
+        shade = w("shd", val="clear", color="auto", fill=SURFACE)
         if character:
             properties.append(shade)
             continue
         style.paragraph_format.line_spacing = 1.1
         block = style.element.get_or_add_pPr()
         sides = (
-            w(side, val="single", sz=4, space=4, color=_BORDER)
+            w(side, val="single", sz=4, space=4, color=BORDER)
             for side in ("top", "left", "bottom", "right")
         )
         spacing = block.find(qn("w:spacing"))
@@ -185,10 +202,41 @@ def _add_code(document: "WordDocument") -> None:
                 block.append(part)
 
 
-def _border(style: Element, side: str, size: int, space: int) -> None:
-    properties = style.get_or_add_pPr()
-    border = w("pBdr", w(side, val="single", sz=size, space=space, color=_BORDER))
-    properties.insert(0, border)
+def _add_callouts(document: "WordDocument") -> None:
+    accent = str(_LINK)
+    for name, based_on in ((CALLOUT, "Normal"), (CALLOUT_TITLE, CALLOUT)):
+        style = _add(document, name, character=False)
+        style.base_style = document.styles[based_on]
+        if name == CALLOUT_TITLE:
+            style.font.color.rgb, style.paragraph_format.keep_with_next = _LINK, True
+            continue
+        _border(style.element, 24, accent)
+        border = style.element.pPr.find(qn("w:pBdr"))
+        border.addnext(w("shd", val="clear", color="auto", fill=SURFACE))
+
+
+def _border(style: Element, size: int, colour: str) -> None:
+    """Add a line at the left."""
+    border = w("pBdr", w("left", val="single", sz=size, space=8, color=colour))
+    style.get_or_add_pPr().insert(0, border)
+
+
+def _set_settings(document: "WordDocument") -> None:
+    """Mend what the empty document of the library, which is old and Japanese, says of itself."""
+    part = document.part
+    # A copy of the styles for Word 2010 alone. It lacks ours, and Word may offer a repair.
+    for key, relation in list(part.rels.items()):
+        if relation.reltype.endswith("/stylesWithEffects"):
+            del part.rels[key]
+    settings = document.settings.element
+    for setting in settings.iter(qn("w:compatSetting")):
+        if setting.get(qn("w:name")) == "compatibilityMode":
+            # That of Word 2013 and all since; others are shown in a "compatibility mode".
+            setting.set(qn("w:val"), "15")
+    for language in settings.iter(qn("w:themeFontLang")):
+        language.set(qn("w:eastAsia"), "zh-CN")
+    for zoom in settings.iter(qn("w:zoom")):
+        zoom.set(qn("w:percent"), "100")
 
 
 def metadata_paragraph(words: str) -> Element:

@@ -5,21 +5,9 @@ from functools import lru_cache
 from typing import Final
 
 from pygments.formatters.html import HtmlFormatter
-from pygments.style import Style
-from pygments.styles import get_style_by_name
-from pygments.token import (
-    Comment,
-    Error,
-    Generic,
-    Keyword,
-    Literal,
-    Name,
-    Number,
-    Operator,
-    Punctuation,
-    String,
-)
+from pygments.token import Literal, Name
 
+from sidecar.export.code_themes import style_of
 from sidecar.export.themes import CodeTheme, Colours, readable
 
 # Names that systems have, from the one that reads best; the generic family is the last resort.
@@ -97,45 +85,6 @@ _COLOUR: Final = re.compile(r"(?<![\w-])(color: )(#[0-9a-fA-F]{6}|#[0-9a-fA-F]{3
 _BACKGROUND: Final = re.compile(r"background-color: [^;}]+;?")
 
 
-class _GithubLight(Style):
-    """Dark text on near white, in the colours that readers of code know from the web."""
-
-    name = "github-light"
-    background_color = "#f6f8fa"
-    styles = {  # noqa: RUF012 - read by the metaclass of styles
-        Comment: "italic #59636e",
-        Comment.Preproc: "noitalic #cf222e",
-        Keyword: "#cf222e",
-        Keyword.Constant: "#0550ae",
-        Operator: "#0550ae",
-        Operator.Word: "#cf222e",
-        Punctuation: "#1f2328",
-        Name: "#1f2328",
-        Name.Attribute: "#0550ae",
-        Name.Builtin: "#953800",
-        Name.Class: "#953800",
-        Name.Constant: "#0550ae",
-        Name.Decorator: "#6639ba",
-        Name.Exception: "#953800",
-        Name.Function: "#6639ba",
-        Name.Namespace: "#953800",
-        Name.Tag: "#116329",
-        Name.Variable: "#953800",
-        Literal: "#0550ae",
-        Number: "#0550ae",
-        String: "#0a3069",
-        String.Escape: "#0550ae",
-        String.Regex: "#116329",
-        Generic.Deleted: "bg:#ffebe9 #82071e",
-        Generic.Inserted: "bg:#dafbe1 #116329",
-        Generic.Heading: "bold #0550ae",
-        Generic.Subheading: "bold #0550ae",
-        Generic.Emph: "italic",
-        Generic.Strong: "bold",
-        Error: "#82071e",
-    }
-
-
 def document_styles(colours: Colours, page_size: str) -> str:
     """Return the rules for everything but highlighted code."""
     return _STYLES.format(
@@ -170,8 +119,8 @@ def page_code_styles(theme: CodeTheme, colours: Colours) -> str:
 
 @lru_cache
 def code_styles(theme: CodeTheme) -> str:
-    """Return the rules for code that :func:`highlighter` marked."""
-    style = _GithubLight if theme == "github-light" else get_style_by_name(theme)
+    """Return the rules for code that :func:`sidecar.export.code_highlighting.highlighted` marked."""
+    style = style_of(theme)
     formatter = HtmlFormatter(style=style)
     plain = style.style_for_token(Name)["color"] or style.style_for_token(Literal)["color"]
     default = f"#{plain}" if plain else "inherit"

@@ -39,8 +39,8 @@ async def test_every_part_of_the_document_is_there(export_markdown: ExportMarkdo
     for expected in (
         ("Title", "The title"),
         ("Heading 1", "Heading one"),
-        ("List Paragraph", "☐ open"),
-        ("List Paragraph", "☑ done"),
+        ("List Paragraph", "☐\topen"),
+        ("List Paragraph", "☑\tdone"),
         ("List Paragraph", "deeper"),
         ("List Paragraph", "three"),
         ("Quote", "quoted"),
