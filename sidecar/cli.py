@@ -72,6 +72,11 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
         help="an OpenAI-compatible server that answers (default: OPENAI_BASE_URL, with OPENAI_API_KEY)",
     )
     asking.add_argument("--model", help="its model (default: the first that it lists)")
+    asking.add_argument(
+        "--no-tools",
+        action="store_true",
+        help="send along what the search found, for a model that can't search by itself",
+    )
     asking.add_argument("--vault", type=Path, help="a folder with notes (default: the demo's own)")
     _add_models_dir(parser)
     parser.set_defaults(run=_demo)
@@ -116,7 +121,14 @@ def _demo(arguments: argparse.Namespace) -> int:
     if arguments.ask is None:
         return run_demo(options)
     return run_ask(
-        AskOptions(arguments.ask, arguments.base_url, arguments.model, arguments.vault, options)
+        AskOptions(
+            arguments.ask,
+            arguments.base_url,
+            arguments.model,
+            calls_tools=not arguments.no_tools,
+            vault=arguments.vault,
+            demo=options,
+        )
     )
 
 

@@ -3,10 +3,10 @@
 from typing import Final
 
 SEARCH: Final = """\
-You can look things up in the user's own notes with the search tool. Search when the question is \
-about something that the notes may tell; answer at once when it isn't. You may say a sentence before \
-you search, search again with other words if the first results don't answer the question, and make \
-several searches in one step.
+You can look things up in the user's own notes with the search tool. Unless a question clearly has \
+nothing to do with the notes (a greeting, a calculation, a text to reword), search before you answer \
+it. You may say a sentence before you search, search again with other words if the first results \
+don't answer the question, and make several searches in one step.
 
 Sources come with numbers. Rules for them:
 - Put the number in square brackets right behind each statement or example that a source supports, \

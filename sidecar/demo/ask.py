@@ -51,9 +51,12 @@ class ModelServer:
     base_url: str
     model: str | None
     key: str | None
+    calls_tools: bool = True
 
     @classmethod
-    def named(cls, base_url: str | None, model: str | None) -> "ModelServer | None":
+    def named(
+        cls, base_url: str | None, model: str | None, *, calls_tools: bool = True
+    ) -> "ModelServer | None":
         """Return the server of the command line or the environment, None if neither names one.
 
         The environment's key goes to the environment's server and to the vendor that it is for, and
@@ -64,7 +67,7 @@ class ModelServer:
         if not chosen:
             return None
         meant = chosen == from_environment or urlsplit(chosen).hostname in _KEY_HOSTS
-        return cls(chosen, model, os.environ.get(KEY_VARIABLE) if meant else None)
+        return cls(chosen, model, os.environ.get(KEY_VARIABLE) if meant else None, calls_tools)
 
 
 class Audience:
@@ -162,9 +165,11 @@ class Asking:
         path = f"/api/providers/{provider_id}"
         try:
             self.report.model = server.model or _first_model(sidecar, path)
-            self._chat(sidecar, provider_id, use_rag=True)
-            if self.report.error and self.report.answer is None and self.report.hits:
-                # Many small models refuse tools altogether: they get what the search found.
+            if server.calls_tools:
+                self._chat(sidecar, provider_id, use_rag=True)
+            refused = self.report.error and self.report.answer is None and self.report.hits
+            if refused or not server.calls_tools:
+                # Many small models take no tools: they get what the search found.
                 self.report.error = None
                 sidecar.patch(path, json={"capabilities": ["chat", "streaming"]}).check()
                 self._chat(sidecar, provider_id, use_rag=False, workspace_context=self._found())

@@ -58,6 +58,7 @@ class AskOptions:
     question: str
     base_url: str | None
     model: str | None
+    calls_tools: bool
     vault: Path | None
     demo: DemoOptions
 
@@ -67,7 +68,7 @@ def run_ask(options: AskOptions) -> int:
     locale = terminal_locale()
     set_default_locale(locale)
     demo = options.demo
-    server = ModelServer.named(options.base_url, options.model)
+    server = ModelServer.named(options.base_url, options.model, calls_tools=options.calls_tools)
     try:
         folders = _folders(demo.data_dir or Path(DEFAULT_FOLDER))
         vault = options.vault.expanduser().absolute() if options.vault else folders.vault

@@ -90,6 +90,10 @@ def test_a_model_without_tools_gets_what_was_found(vault: Path, upstream: FakeUp
     assert done.returncode == 0, done.stderr
     assert "takes no tools" in done.stdout and done.stdout.rstrip().endswith("20 ms.")
     assert "A quantum is 20 ms." in upstream.received[-1].json["messages"][-1]["content"]
+    upstream.reset()
+    upstream.respond = respond
+    done = ask(vault, "--ask", "quantum", "--base-url", upstream.url, "--model", "m", "--no-tools")
+    assert done.stdout.rstrip().endswith("20 ms.") and len(upstream.received) == 1
 
 
 def test_what_goes_wrong_is_said(vault: Path, upstream: FakeUpstream) -> None:
