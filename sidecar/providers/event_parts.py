@@ -169,10 +169,18 @@ class ToolCallParts:
     def __bool__(self) -> bool:
         return bool(self._calls)
 
-    def key_of(self, index: Any, call_id: Any) -> Any:
-        """Return the key of a piece that may lack index, id or both."""
+    def key_of(self, index: Any, call_id: Any, name: Any = None) -> Any:
+        """Return the key of a piece that may lack index, id or both.
+
+        An index that comes again with another id and a name is another call: some give each the same.
+        """
+        if ("id", call_id) in self._calls:
+            return ("id", call_id)
         if isinstance(index, int):
-            return ("index", index)
+            there = self._calls.get(("index", index))
+            another = there and there.name and name and call_id and there.call_id != call_id
+            if not another:
+                return ("index", index)
         if call_id:
             for key, call in self._calls.items():
                 if call.call_id == call_id:

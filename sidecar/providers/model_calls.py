@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sidecar.kernel.errors import ProjectError
+from sidecar.kernel.logging import get_logger
 from sidecar.providers.adapter import Adapter, ChatCall
 from sidecar.providers.adapters import ADAPTERS
 from sidecar.providers.attempts import AttemptRecord, UsageRecorder
@@ -16,7 +17,7 @@ from sidecar.providers.mock import mock_events, mock_models, mock_reply
 from sidecar.providers.ollama import SHOW_PATH, Ollama, with_details
 from sidecar.providers.profiles import profile_of
 from sidecar.providers.request_rules import with_overrides
-from sidecar.providers.retries import RetryPolicy, adjusted_body, wait_before_repeat
+from sidecar.providers.retries import Repeats, RetryPolicy
 from sidecar.providers.schemas import (
     ChatTarget,
     ModelEvent,
@@ -34,6 +35,8 @@ from sidecar.providers.streaming import (
     model_events,
 )
 from sidecar.providers.transport import Transport, Upstream
+
+log = get_logger(__name__)
 
 _LIST_SECONDS: Final = 30.0
 _SHOWN_AT_ONCE: Final = 8
@@ -168,17 +171,18 @@ class ModelCalls:
             max_output_tokens=target.max_output_tokens,
         )
         upstream = await self._lookup.upstream(configuration, target.model)
-        body, repeats = prepared.body, 0
+        repeats = Repeats(prepared.body, self._retries)
         while True:
             record.begin()
             try:
-                answer = await self._transport.post_json(upstream, prepared.adapter.chat_path, body)
+                answer = await self._transport.post_json(
+                    upstream, prepared.adapter.chat_path, repeats.body
+                )
                 reply = _reply(prepared, answer)
             except UpstreamError as error:
                 error.details = {**upstream.about, **error.details}
                 await record.failed(error)
-                adjusted = adjusted_body(body, error)
-                wait = 0.0 if adjusted else wait_before_repeat(error, repeats, self._retries)
+                wait = repeats.wait_after(error)
                 if wait is None:
                     raise
             except asyncio.CancelledError:
@@ -187,8 +191,6 @@ class ModelCalls:
             else:
                 await record.completed(reply.usage)
                 return reply
-            repeats += 0 if adjusted else 1
-            body = adjusted or body
             await asyncio.sleep(wait)
 
     async def list_models(self, configuration: Configuration) -> list[ModelInfo]:
@@ -241,4 +243,10 @@ def _object(answer: Any) -> dict[str, Any]:
 def _reply(prepared: PreparedChat, answer: Any) -> ModelReply:
     if not isinstance(answer, dict):
         raise UpstreamError("PROVIDER_INVALID_RESPONSE", {})
-    return prepared.adapter.reply(prepared.call, answer)
+    try:
+        return prepared.adapter.reply(prepared.call, answer)
+    except ProjectError:
+        raise
+    except Exception as error:
+        log.exception("provider.answer_not_understood")
+        raise UpstreamError("PROVIDER_INVALID_RESPONSE", {}) from error

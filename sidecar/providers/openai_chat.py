@@ -245,7 +245,7 @@ class ChatDecoder:
                 raise invalid("tool_call_not_object")
             _keep_signature(piece, self._signed)
             name, arguments = _function(piece)
-            key = self._calls.key_of(piece.get("index"), piece.get("id"))
+            key = self._calls.key_of(piece.get("index"), piece.get("id"), name)
             yield from self._calls.add(key, call_id=piece.get("id"), name=name, arguments=arguments)
 
 

@@ -20,7 +20,10 @@ class RetryPolicy:
 DEFAULT_POLICY: Final = RetryPolicy()
 
 # Fields that some servers refuse, though the protocol has them.
-_OPTIONAL: Final = ("stream_options",)
+_OPTIONAL: Final = ("stream_options", "temperature")
+# A server that refuses one thing after another is not bargained with for ever.
+_MOST_ADJUSTMENTS: Final = 3
+
 _SWAPPED: Final = (
     ("max_tokens", "max_completion_tokens"),
     ("max_completion_tokens", "max_tokens"),
@@ -52,3 +55,24 @@ def adjusted_body(body: dict[str, Any], error: UpstreamError) -> dict[str, Any] 
             kept = {key: value for key, value in body.items() if key != given}
             return {**kept, wanted: body[given]}
     return None
+
+
+class Repeats:
+    """Decides after each failure of one call whether, when and with what body it is made again."""
+
+    def __init__(self, body: dict[str, Any], policy: RetryPolicy) -> None:
+        self.body = body
+        self._policy = policy
+        self._made = 0
+        self._adjusted = 0
+
+    def wait_after(self, error: UpstreamError) -> float | None:
+        """Return how long to wait before the call is made again with :attr:`body`; None to give up."""
+        adjusted = adjusted_body(self.body, error) if self._adjusted < _MOST_ADJUSTMENTS else None
+        if adjusted is not None:
+            self.body = adjusted
+            self._adjusted += 1
+            return 0.0
+        wait = wait_before_repeat(error, self._made, self._policy)
+        self._made += 1
+        return wait

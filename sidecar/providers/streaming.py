@@ -14,7 +14,7 @@ from sidecar.providers.attempts import AttemptRecord
 from sidecar.providers.event_parts import text_delta, thinking_delta, usage_event
 from sidecar.providers.failures import UpstreamError
 from sidecar.providers.frames import Frame, FrameReader
-from sidecar.providers.retries import RetryPolicy, adjusted_body, wait_before_repeat
+from sidecar.providers.retries import Repeats, RetryPolicy
 from sidecar.providers.schemas import ModelEvent, ModelReply, TokenUsage
 from sidecar.providers.transport import Transport, Upstream, UpstreamAnswer
 
@@ -149,23 +149,21 @@ class _Reading:
             self._items.put_nowait(ProjectError("INTERNAL_ERROR"))
 
     async def _read(self) -> None:
-        body, repeats = self._streamed.body, 0
+        repeats = Repeats(self._streamed.body, self._policy)
         while True:
             self._streamed.record.begin()
             try:
                 async with self._transport.stream(
-                    self._streamed.upstream, self._streamed.adapter.chat_path, body
+                    self._streamed.upstream, self._streamed.adapter.chat_path, repeats.body
                 ) as answer:
                     await self._pass_on(answer)
                 return
             except UpstreamError as error:
-                adjusted = adjusted_body(body, error)
-                wait = 0.0 if adjusted else wait_before_repeat(error, repeats, self._policy)
-                if wait is None or self._streamed.record.answered:
+                answered = self._streamed.record.answered
+                wait = None if answered else repeats.wait_after(error)
+                if wait is None:
                     raise
                 await self._streamed.record.failed(error)
-            repeats += 0 if adjusted else 1
-            body = adjusted or body
             await asyncio.sleep(wait)
 
     async def _pass_on(self, answer: UpstreamAnswer) -> None:

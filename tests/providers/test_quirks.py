@@ -124,6 +124,26 @@ async def test_interleaved_pieces_of_two_calls_without_index(bench: Bench) -> No
         assert "".join(deltas) == whole
 
 
+async def test_two_calls_under_one_index(bench: Bench) -> None:
+    events = await streamed(
+        bench,
+        tool_chunk(index=0, id="a", function={"name": NAME, "arguments": '{"q": 1}'}),
+        tool_chunk(index=0, id="b", function={"name": NAME, "arguments": '{"q": '}),
+        tool_chunk(index=0, id="b", function={"arguments": "2}"}),
+        END,
+    )
+    assert calls(events) == [("rag.search", {"q": 1}), ("rag.search", {"q": 2})]
+
+
+async def test_a_server_that_refuses_everything_is_left_alone(bench: Bench) -> None:
+    target = await bench.target()
+    words = "stream_options temperature max_tokens max_completion_tokens"
+    bench.upstream.respond = lambda _: fake("openai_chat").refusal(400, "x", words)
+    request = ModelRequest(HELLO.messages, max_output_tokens=7, temperature=0.1)
+    assert failure(await bench.stream(target, request)) == "PROVIDER_PROTOCOL_ERROR"
+    assert len(bench.upstream.received) == 4
+
+
 async def test_a_call_that_is_never_named_is_invalid(bench: Bench) -> None:
     events = await streamed(bench, tool_chunk(index=0, id="a", function={"arguments": "{}"}), END)
     assert failure(events) == "PROVIDER_INVALID_RESPONSE"
