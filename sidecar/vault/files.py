@@ -146,7 +146,9 @@ class VaultFiles:
             raise SkippedError("not_a_file")
         if info.st_size > MAX_NOTE_BYTES:
             raise SkippedError("too_large")
-        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+        # What has become a link or a pipe since is neither followed nor waited for.
+        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        flags |= getattr(os, "O_BINARY", 0)
         try:
             with open(os.open(self._name(path), flags), "rb") as file:  # noqa: PTH123 - a descriptor
                 before = os.fstat(file.fileno())
@@ -159,7 +161,8 @@ class VaultFiles:
             raise SkippedError("unreadable") from error
         if len(data) > MAX_NOTE_BYTES:
             raise SkippedError("too_large")
-        if stamp_of(before) != stamp_of(after) or len(data) != before.st_size:
+        unchanged = stamp_of(before) == stamp_of(after) and len(data) == before.st_size
+        if not unchanged or not stat_module.S_ISREG(before.st_mode):
             return None
         try:
             text, bom = decode(data)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.app_client import running_app
+from tests.app_client import RunningApp, running_app
+from tests.retrieval.real_model import OWN, lay
 from tests.vault.conftest import Vault, eventually
 
 BOM = b"\xef\xbb\xbf"
@@ -129,14 +130,21 @@ async def test_tags_are_written_in_place(vault: Vault, before: str, after: str) 
 
 @pytest.mark.proves("vault.files.preserve-bytes")
 async def test_opening_a_vault_changes_nothing(tmp_path: Path) -> None:
+    """A vault of another program is taken in, indexed with a real model, searched and closed, twice."""
+    lay(tmp_path / "models/minilm", embedding=OWN)
     folder = tmp_path / "vault"
     folder.mkdir()
     contents = {
         "a.md": BOM + b"---\r\ntitle: x\r\n---\r\n# a\r\n",
         "sub/b.md": b"no newline",
         "sub/c.md": b"",
+        "sub/mixed.md": b"one\r\ntwo\nthree\rfour",
+        "sub/broken.md": b"---\ntags: [a, b\n---\ntext #tag",
+        "daily/2024-05-01.md": "# 日记\n\n- [ ] 任务 #待办\n".encode(),
         ".obsidian/app.json": b"{}",
+        ".obsidian/workspace.json": b'{"main": {}}',
         ".trash/old.md": b"old",
+        ".git/HEAD": b"ref: refs/heads/main\n",
         "picture.png": b"\x89PNG",
         "binary.md": b"\xff\xfe\x00\x01",
     }
@@ -144,21 +152,37 @@ async def test_opening_a_vault_changes_nothing(tmp_path: Path) -> None:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(data)
     before = _state(folder)
-    async with running_app(tmp_path) as app:
-        vault = Vault(app, folder)
-        await vault.scanned()
-        assert len(await vault.notes()) == 3
-        await vault.found("x")
-        await app.http.post("/api/index/rebuild", json={"scope": "all"})
-        note = (await vault.notes())[0]
-        await vault.get(note["note_id"])
-    assert _state(folder) == before
+    for _ in range(2):
+        async with running_app(tmp_path, models_dirs=(tmp_path / "models",)) as app:
+            vault = Vault(app, folder)
+            await vault.scanned()
+            notes = await vault.notes()
+            assert len(notes) == 6
+            await app.http.post("/api/index/rebuild", json={"scope": "all"})
+
+            async def is_built(app: RunningApp = app) -> bool:
+                state = (await app.http.get("/api/index/status")).json()
+                assert state["error_message"] is None
+                return bool(state["status"] == "idle" and state["vector_index"])
+
+            await eventually(is_built)
+            for mode in ("fts", "vector", "hybrid"):
+                answer = await app.http.post("/api/search", json={"query": "text", "mode": mode})
+                assert answer.json()["hits"]
+            for note in notes:
+                await vault.get(note["note_id"])
+            # Writes that change nothing are none.
+            unchanged = await vault.get(notes[0]["note_id"])
+            await vault.put(notes[0]["note_id"], unchanged["content"])
+            await vault.patch(notes[1]["note_id"])
+        assert _state(folder) == before
 
 
-def _state(folder: Path) -> dict[str, tuple[int, bytes | None]]:
+def _state(folder: Path) -> dict[str, tuple[tuple[int, int], bytes | None]]:
+    """Return time, mode and content of everything in a folder."""
     return {
         str(path.relative_to(folder)): (
-            path.stat().st_mtime_ns,
+            (path.stat().st_mtime_ns, path.stat().st_mode),
             path.read_bytes() if path.is_file() else None,
         )
         for path in folder.rglob("*")
