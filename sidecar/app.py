@@ -167,6 +167,18 @@ def _unavailable(code: str) -> Check:
     return check
 
 
+def _routed_or(
+    routing: ModelRoutingService, capability: RoutedCapability, check_local: Check
+) -> Check:
+    """Return a check that is content with a provider, and else asks for the local model."""
+
+    async def check() -> None:
+        if not await routing.is_routed(capability):
+            await check_local()
+
+    return check
+
+
 def _local_model_names(
     models: LocalModels, embedders: LocalModelSource, installed: InstalledModels
 ) -> dict[RoutedCapability, LocalModelId]:
@@ -270,9 +282,13 @@ def build_services(settings: Settings) -> Services:
         workers,
         vault,
         capabilities={
-            "transcription": media.transcriptions.check_usable,
+            "transcription": _routed_or(
+                routing, "transcription", media.transcriptions.check_usable
+            ),
             "diarization": media.diarizer.check_usable,
-            "speaker_matching": media.speaker_matching.check_usable,
+            "speaker_matching": _routed_or(
+                routing, "speaker_matching", media.speaker_matching.check_usable
+            ),
             "embedding": retrieval.check_model,
             "pdf_export": exports.check_pdf,
             "mcp_stdio": _unavailable("CAPABILITY_NOT_AVAILABLE"),

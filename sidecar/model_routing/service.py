@@ -142,6 +142,11 @@ class ModelRoutingService:
             # A provider was deleted just now.
             raise ProjectError("RESOURCE_NOT_FOUND") from error
 
+    async def is_routed(self, capability: RoutedCapability) -> bool:
+        """Whether a provider is asked first."""
+        stored = await self._database.read(store.get)
+        return capability in stored.config.routes()
+
     async def _check_provider(self, capability: RoutedCapability, route: Route) -> None:
         details = {"capability": capability, "provider_id": route.provider_id}
         try:

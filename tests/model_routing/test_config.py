@@ -248,3 +248,12 @@ async def test_a_route_and_a_deletion_at_once(routing: Routing) -> None:
         )
         assert (put.status_code, delete.status_code) in ((200, 409), (404, 204))
         await routing.set(embedding=None)
+
+
+async def test_a_route_makes_the_capability_available(routing: Routing) -> None:
+    for capability in EMPTY:
+        found = (await routing.app.http.get("/api/system/info")).json()["capabilities"]
+        assert found[capability]["available"] is False
+        await routing.set(**{capability: routing.route()})
+        found = (await routing.app.http.get("/api/system/info")).json()["capabilities"]
+        assert found[capability] == {"available": True, "reason": None}
