@@ -36,6 +36,8 @@ from sidecar.providers.schemas import (
 VERSION: Final = "2023-06-01"
 # The protocol demands a limit. Models older than this vendor's 3.5 refuse more than they can write.
 _OUTPUT_LIMIT: Final = 8192
+# Where the vendor tells what a model can write, an answer may be this long unasked.
+_LONG_OUTPUT_LIMIT: Final = 16_384
 _OLD_OUTPUT_LIMIT: Final = 4096
 _OLD_MODELS: Final = ("claude-2", "claude-3-opus", "claude-3-sonnet", "claude-3-haiku")
 
@@ -295,7 +297,7 @@ def _required(delta: dict[str, Any], name: str) -> str:
 
 def _limit(call: ChatCall) -> int:
     if call.max_output_tokens is not None:
-        return call.max_output_tokens
+        return min(call.max_output_tokens, _LONG_OUTPUT_LIMIT)
     return _OLD_OUTPUT_LIMIT if call.model.startswith(_OLD_MODELS) else _OUTPUT_LIMIT
 
 

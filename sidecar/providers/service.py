@@ -1,7 +1,6 @@
 """Model providers: their configurations, and the calls to their chat models."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
 from typing import Any
 
 from sidecar.kernel.clock import utc_now
@@ -24,7 +23,6 @@ from sidecar.providers.schemas import (
     Capability,
     ChatTarget,
     ModelEvent,
-    ModelInfo,
     ModelList,
     ModelReply,
     ModelRequest,
@@ -72,7 +70,6 @@ class ProviderService:
         self.calls = ModelCalls(self.lookup, self.transport, recorder, retries)
         self.checks = ProviderChecks(self.lookup, self.calls, recorder, probe_seconds=probe_seconds)
         self._in_use: list[InUse] = []
-        self._listed: dict[tuple[str, str], ModelInfo] = {}
 
     def refuse_deletion_while(self, in_use: InUse) -> None:
         """Have *in_use* asked, inside the deletion's own transaction, whether a provider is still needed."""
@@ -126,6 +123,12 @@ class ProviderService:
             changed = provider.model_copy(update={**changes, "updated_at": utc_now()})
             self.lookup.check(changed)
             store.update(tx, changed)
+            if (changed.provider_type, changed.base_url) != (
+                provider.provider_type,
+                provider.base_url,
+            ):
+                # Somebody else answers there, with models of its own.
+                store.forget_models(tx, provider_id)
             return changed
 
         provider = await self._database.write(write)
@@ -147,8 +150,7 @@ class ProviderService:
         """Return the models that a provider lists now; raises the mapped code of a failure."""
         provider = await self.lookup.usable(provider_id)
         items = await self.calls.list_models(provider)
-        for item in items:
-            self._listed[provider_id, item.model] = item
+        await self._database.write(lambda tx: store.keep_models(tx, provider_id, items))
         return ModelList(items=items)
 
     async def target(
@@ -168,7 +170,7 @@ class ProviderService:
             raise ProjectError("MODEL_CAPABILITY_MISMATCH", details=about)
         if chosen is None:
             raise ProjectError("MODEL_NOT_FOUND", details={**about, "reason": "no_model_chosen"})
-        listed = self._listed.get((provider_id, chosen))
+        listed = await self._database.read(lambda conn: store.model(conn, provider_id, chosen))
         told = listed.capabilities if listed else guessed_capabilities(chosen)
         if need == "chat" and "chat" not in told:
             raise ProjectError("MODEL_CAPABILITY_MISMATCH", details={**about, "model": chosen})
@@ -181,7 +183,7 @@ class ProviderService:
             max_output_tokens=listed.max_output_tokens if listed else None,
         )
 
-    async def stream(
+    def stream(
         self, target: ChatTarget, request: ModelRequest, *, control: StreamControl | None = None
     ) -> AsyncGenerator[ModelEvent, None]:
         """Call a model and yield its events as they come; the last one is always a single ``Done``.
@@ -190,9 +192,7 @@ class ProviderService:
         that follows it, closes the connection to the provider at once. *control* ends the stream from
         elsewhere while it is still followed.
         """
-        async with aclosing(self.calls.stream(target, request, control)) as events:
-            async for event in events:
-                yield event
+        return self.calls.stream(target, request, control)
 
     async def complete(self, target: ChatTarget, request: ModelRequest) -> ModelReply:
         """Call a model and return its whole answer, its thinking included; raises :class:`ProjectError`."""

@@ -1,12 +1,13 @@
-"""The table of providers."""
+"""The tables of providers, and of what they said of their models."""
 
 import json
 import sqlite3
+from collections.abc import Iterable
 from typing import Any, Final
 
 from sidecar.kernel.database import Readable, Transaction
 from sidecar.kernel.paging import PageQuery
-from sidecar.providers.schemas import Provider
+from sidecar.providers.schemas import ModelInfo, Provider
 
 _JSON: Final = ("capabilities", "request_overrides")
 
@@ -67,3 +68,27 @@ def page(conn: Readable, query: PageQuery) -> tuple[list[Provider], int]:
         (query.limit, query.offset),
     )
     return [_provider(row) for row in rows], total
+
+
+def keep_models(tx: Transaction, provider_id: str, models: Iterable[ModelInfo]) -> None:
+    """Replace what a provider said of its models; nothing is kept for one that is gone."""
+    forget_models(tx, provider_id)
+    if get(tx, provider_id) is None:
+        return
+    tx.executemany(
+        "INSERT OR REPLACE INTO provider_models (provider_id, model, info) VALUES (?, ?, ?)",
+        ((provider_id, model.model, model.model_dump_json()) for model in models),
+    )
+
+
+def forget_models(tx: Transaction, provider_id: str) -> None:
+    """Forget what a provider said of its models."""
+    tx.execute("DELETE FROM provider_models WHERE provider_id = ?", (provider_id,))
+
+
+def model(conn: Readable, provider_id: str, name: str) -> ModelInfo | None:
+    """Return what a provider said of a model."""
+    row = conn.execute(
+        "SELECT info FROM provider_models WHERE provider_id = ? AND model = ?", (provider_id, name)
+    ).fetchone()
+    return ModelInfo.model_validate_json(row["info"]) if row else None

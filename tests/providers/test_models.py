@@ -1,5 +1,6 @@
 """Lists of models: asked of the provider, with nothing claimed that it doesn't tell."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from sidecar.kernel.errors import ProjectError
 from sidecar.providers.adapters import ADAPTERS
 from sidecar.providers.profiles import profile_of
-from tests.app_client import RunningApp
+from tests.app_client import RunningApp, running_app
 from tests.fakes import openai_chat
 from tests.fakes.upstream import Answer, FakeUpstream, Received
 from tests.providers.bench import PROTOCOLS, Bench, fake
@@ -187,3 +188,22 @@ async def test_a_list_that_fails_is_an_error(
     upstream.answers.append(Answer.of_json({"object": "list"}))
     answer = await app.http.get(path)
     assert (answer.status_code, code_of(answer)) == (502, "PROVIDER_INVALID_RESPONSE")
+
+
+async def test_what_was_told_outlives_a_restart(tmp_path: Path, upstream: FakeUpstream) -> None:
+    body = {"name": "a", "provider_type": "openai_compatible", "base_url": upstream.url}
+    async with running_app(tmp_path, open_vault=False, models_dirs=()) as app:
+        made = await create(app, body)
+        told = {"data": [{"id": "v", "max_model_len": 4096}]}
+        upstream.answers.append(Answer.of_json(told))
+        await app.http.get(f"{PROVIDERS}/{made['provider_id']}/models")
+    async with running_app(tmp_path, open_vault=False, models_dirs=()) as app:
+        service = app.services.providers
+        assert (await service.target(made["provider_id"], "v")).context_window == 4096
+        assert (await service.target(made["provider_id"], "w")).context_window is None
+        path = f"{PROVIDERS}/{made['provider_id']}"
+        await app.http.patch(path, json={"name": "b"})
+        assert (await service.target(made["provider_id"], "v")).context_window == 4096
+        await app.http.patch(path, json={"base_url": "http://127.0.0.1:9"})
+        assert (await service.target(made["provider_id"], "v")).context_window is None
+        assert (await app.http.delete(path)).status_code == 204

@@ -12,3 +12,10 @@ CREATE TABLE providers (
     created_at TEXT NOT NULL,
     updated_at TEXT NOT NULL
 );
+-- What each provider said of its models when it was last asked for their list.
+CREATE TABLE provider_models (
+    provider_id TEXT NOT NULL REFERENCES providers (provider_id) ON DELETE CASCADE,
+    model TEXT NOT NULL,
+    info TEXT NOT NULL,
+    PRIMARY KEY (provider_id, model)
+) WITHOUT ROWID;
