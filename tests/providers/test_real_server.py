@@ -1,58 +1,22 @@
 """A real model, served by a real llama.cpp."""
 
 import asyncio
-import queue
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from sidecar.kernel.errors import ProjectError
 from sidecar.providers.schemas import ChatTarget, Message, ModelRequest
-from tests.app_client import MODELS_DIR
-from tests.providers import llama_server
 from tests.providers.bench import Bench, failure, joined, names
+from tests.providers.real_server import needs_real_server, real_server
 
-FOLDER = MODELS_DIR / "tests/chat-server"
-START_SECONDS = 60
-
-pytestmark = pytest.mark.skipif(
-    not any(FOLDER.glob("*.gguf")), reason="dev.py fetches this server on Linux on x86-64 alone"
-)
-
-
-def _first_line(process: subprocess.Popen[str]) -> str:
-    told: queue.Queue[str] = queue.Queue()
-    assert process.stdout is not None
-    threading.Thread(target=lambda: told.put(process.stdout.readline()), daemon=True).start()  # type: ignore[union-attr]
-    return told.get(timeout=START_SECONDS).strip()
+pytestmark = needs_real_server
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    errors = tmp_path_factory.mktemp("llama") / "stderr"
-    with (
-        errors.open("w") as log,
-        subprocess.Popen(
-            [sys.executable, str(Path(llama_server.__file__)), str(FOLDER)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        ) as process,
-    ):
-        url = _first_line(process)
-        assert url.startswith("http://"), errors.read_text()
+    with real_server(tmp_path_factory.mktemp("llama")) as url:
         yield url
-        assert process.stdin is not None
-        process.stdin.close()
-        try:
-            process.wait(START_SECONDS)
-        finally:
-            process.kill()
 
 
 @pytest.fixture
