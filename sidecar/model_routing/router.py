@@ -1,6 +1,6 @@
 """Paths of model routing."""
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 
 from sidecar.kernel.errors import error_responses
 from sidecar.kernel.hang_up import unless_hung_up
@@ -40,14 +40,17 @@ def build_router(service: ModelRoutingService) -> APIRouter:
     @router.post(
         "/api/models/embeddings",
         summary="Embed texts",
+        response_model=Embeddings,
         responses=error_responses("LOCAL_MODEL_NOT_INSTALLED", "EMBEDDING_MODEL_UNAVAILABLE"),
     )
-    async def create_embeddings(request: EmbeddingsRequest, connection: Request) -> Embeddings:
+    async def create_embeddings(request: EmbeddingsRequest, connection: Request) -> Response:
         """By the routed provider, or else by the local model, which takes the texts as passages.
 
         With neither, 409 `LOCAL_MODEL_NOT_INSTALLED`; `details.fallback_reason` is the code of the
         provider's failure. Closing the request ends the work for it.
         """
-        return await unless_hung_up(connection, service.embeddings(request.texts))
+        found = await unless_hung_up(connection, service.embeddings(request.texts))
+        # Hundreds of thousands of numbers: the framework's own way takes five times as long.
+        return Response(found.model_dump_json(), media_type="application/json")
 
     return router
