@@ -9,7 +9,9 @@ and fails with ``JOB_INTERRUPTED`` if that doesn't help.
 
 import asyncio
 import contextlib
+import sqlite3
 from collections import deque
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
 
@@ -32,6 +34,8 @@ log = get_logger(__name__)
 # A job that a dead process left running is started once more, not for ever.
 STARTS_ALLOWED: Final = 2
 STOP_SECONDS: Final = 4.0
+# How often an end that could not be written down, on a full disk, is tried again.
+RETRY_SECONDS: Final = 1.0
 # What a worker fails with when it has no code for the reason.
 WORKER_CODES: Final = frozenset({"WORKER_CRASHED", "WORKER_TIMEOUT", "INTERNAL_ERROR"})
 
@@ -167,10 +171,12 @@ class JobEngine:
                 await self._states.cancelled(kind, job_id)
                 return
             outcome = await kind.run(JobContext(self._states, kind, job))
-            await asyncio.shield(self._states.completed(kind, job_id, outcome))
+            await asyncio.shield(
+                self._until_written(lambda: self._states.completed(kind, job_id, outcome))
+            )
         except asyncio.CancelledError:
             if job_id in self._cancelled:
-                await self._states.cancelled(kind, job_id)
+                await self._until_written(lambda: self._states.cancelled(kind, job_id))
             elif self._stopping:
                 await self._give_back(job_id)
             else:
@@ -183,9 +189,27 @@ class JobEngine:
                 await self._states.failed(kind, job_id, failure)
         except DatabaseClosedError:
             log.warning("job.interrupted_by_stop", extra={"job_id": job_id})
+        except sqlite3.OperationalError as error:
+            log.warning("job.not_written", extra={"job_id": job_id, "reason": str(error)})
+            full = error.sqlite_errorcode == sqlite3.SQLITE_FULL
+            code = "DISK_SPACE_INSUFFICIENT" if full else kind.failure_code
+            await self._until_written(lambda: self._states.failed(kind, job_id, ProjectError(code)))
         except Exception:
             log.exception("job.unexpected_failure", extra={"job_id": job_id, "kind": kind.name})
             await self._states.failed(kind, job_id, ProjectError(kind.failure_code))
+
+    async def _until_written(self, end: Callable[[], Awaitable[None]]) -> None:
+        """Write down a job's end as soon as the disk has room for it: its work isn't lost meanwhile."""
+        while True:
+            try:
+                await end()
+            except sqlite3.OperationalError as error:
+                log.warning("job.end_not_written", extra={"reason": str(error)})
+                if self._stopping:
+                    raise DatabaseClosedError from error
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                return
 
     async def _give_back(self, job_id: str) -> None:
         """Leave the job as it is for the next start; a stop isn't the job's fault."""

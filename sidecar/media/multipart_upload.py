@@ -5,6 +5,8 @@ it was moved away; what a killed process leaves lies in the folder that is empti
 """
 
 import asyncio
+import contextlib
+import errno
 import hashlib
 import os
 import secrets
@@ -42,7 +44,8 @@ async def receive_file(
     """Read the body *chunks* to its end and give the file in its part ``file``.
 
     Raises ``VALIDATION_ERROR`` for a body that isn't multipart or has no such file,
-    ``ATTACHMENT_EMPTY``, or ``ATTACHMENT_TOO_LARGE`` for more than *limit* bytes.
+    ``ATTACHMENT_EMPTY``, ``ATTACHMENT_TOO_LARGE`` for more than *limit* bytes, or
+    ``DISK_SPACE_INSUFFICIENT``.
     """
     path = folder / f"upload-{secrets.token_hex(16)}"
     try:
@@ -51,11 +54,18 @@ async def receive_file(
             async for chunk in chunks:
                 await receiver.feed(chunk)
             received = await receiver.finish()
+        except OSError as error:
+            raise _of_disk(error) from error
         finally:
             await asyncio.to_thread(receiver.close)
         yield received
     finally:
         await asyncio.to_thread(path.unlink, missing_ok=True)
+
+
+def _of_disk(error: OSError) -> Exception:
+    full = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
+    return ProjectError("DISK_SPACE_INSUFFICIENT") if error.errno in full else error
 
 
 class _Receiver:
@@ -102,8 +112,9 @@ class _Receiver:
         return ReceivedFile(self._path, self._name, self._size, self._digest.hexdigest())
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Close the file; what can't be written any more is given up."""
+        with contextlib.suppress(OSError):
+            self._file.close()
 
     async def _flush(self) -> None:
         data, self._buffer = bytes(self._buffer), bytearray()

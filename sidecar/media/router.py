@@ -111,6 +111,7 @@ def _add_uploads(router: APIRouter, service: MediaService) -> None:
         responses=error_responses(
             "ATTACHMENT_EMPTY",
             "ATTACHMENT_TOO_LARGE",
+            "DISK_SPACE_INSUFFICIENT",
             "UNSUPPORTED_ATTACHMENT_TYPE",
             "UNSUPPORTED_AUDIO_FORMAT",
             "IDEMPOTENCY_CONFLICT",
