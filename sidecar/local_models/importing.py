@@ -1,8 +1,8 @@
 """Takes a model in from a folder or an archive that the user has.
 
 The files of the model are looked for, in the program's own layout or in that of a hub; they alone are
-copied, under names of the catalogue, whatever an archive calls them. An archive whose names lead
-anywhere else is refused as a whole.
+copied or linked, under names of the catalogue, whatever an archive calls them. An archive whose names
+lead anywhere else is refused as a whole.
 """
 
 import hashlib
@@ -33,6 +33,10 @@ class ImportCancelled(Exception):
 class Source(Protocol):
     """Where a model may lie."""
 
+    def path(self, name: str) -> Path | None:
+        """Return the file itself, None if it lies in an archive."""
+        ...
+
     def sizes(self) -> dict[str, int]:
         """Return the length of each file by its relative path."""
         ...
@@ -51,8 +55,16 @@ class ModelImport:
     """One import. Blocking: run it in a thread, and ask *cancel* for its end from another one."""
 
     def __init__(
-        self, model: CatalogueModel, source: Path, staging: Path, *, free: FreeSpace = free_space
+        self,
+        model: CatalogueModel,
+        source: Path,
+        staging: Path,
+        *,
+        link: bool = False,
+        free: FreeSpace = free_space,
     ) -> None:
+        """With *link* the files of a folder stay where they are, and links to them are made."""
+        self._link = link
         self._model = model
         self._source = source
         self._staging = staging
@@ -62,7 +74,7 @@ class ModelImport:
         self.total: int | None = None
 
     def run(self) -> int:
-        """Copy the model into the staging folder and return its bytes.
+        """Bring the model into the staging folder and return its bytes.
 
         Raises ``MODEL_INVALID``, ``DISK_SPACE_INSUFFICIENT``, :class:`ImportCancelled`, or OSError.
         """
@@ -71,7 +83,8 @@ class ModelImport:
             names = recognise(self._model, sizes)
             self.total = sum(sizes[name] for name in names.values())
             self._staging.mkdir(parents=True)
-            if self._free(self._staging) < self.total + SPARE_BYTES:
+            needed = 0 if self._link and self._source.is_dir() else self.total
+            if self._free(self._staging) < needed + SPARE_BYTES:
                 raise ProjectError("DISK_SPACE_INSUFFICIENT", details={"needed_bytes": self.total})
             hashes = {
                 file.path: self._copy(source, names[file.path], file) for file in self._model.files
@@ -87,8 +100,10 @@ class ModelImport:
     def _copy(self, source: Source, name: str, file: ModelFile) -> str:
         target = self._staging / file.path
         target.parent.mkdir(parents=True, exist_ok=True)
+        original = source.path(name)
+        linked = self._link and original is not None and _linked(original, target)
         digest = hashlib.sha256()
-        with target.open("wb") as output:
+        with (Path(os.devnull) if linked else target).open("wb") as output:
             for block in source.read(name):
                 if self.cancel.is_set():
                     raise ImportCancelled
@@ -96,11 +111,21 @@ class ModelImport:
                 output.write(block)
                 self.copied += len(block)
             output.flush()
-            os.fsync(output.fileno())
+            if not linked:
+                os.fsync(output.fileno())
         sha256 = digest.hexdigest()
         if file.sha256 not in (None, sha256):
             raise invalid("wrong_files", wrong=[file.path])
         return sha256
+
+
+def _linked(original: Path, link: Path) -> bool:
+    """Make a link; False where the system lets nobody make one, as Windows may (not tried there)."""
+    try:
+        link.symlink_to(original.resolve())
+    except OSError:
+        return False
+    return True
 
 
 def recognise(model: CatalogueModel, sizes: dict[str, int]) -> dict[str, str]:
@@ -158,6 +183,9 @@ class _Folder:
     def __init__(self, root: Path) -> None:
         self._root = root
 
+    def path(self, name: str) -> Path | None:
+        return self._root / name
+
     def sizes(self) -> dict[str, int]:
         found: dict[str, int] = {}
         for folder, folders, files in os.walk(self._root):
@@ -182,6 +210,9 @@ class _Zip:
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
 
+    def path(self, name: str) -> Path | None:  # noqa: ARG002 - it is in no folder
+        return None
+
     def sizes(self) -> dict[str, int]:
         entries = self._archive.infolist()
         _check_count(len(entries), sum(entry.file_size for entry in entries))
@@ -205,6 +236,9 @@ class _Tar:
     def __init__(self, tape: tarfile.TarFile) -> None:
         self._tape = tape
         self._members: dict[str, tarfile.TarInfo] = {}
+
+    def path(self, name: str) -> Path | None:  # noqa: ARG002 - it is in no folder
+        return None
 
     def sizes(self) -> dict[str, int]:
         count = total = 0

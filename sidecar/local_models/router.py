@@ -98,7 +98,7 @@ def _add_transfers(router: APIRouter, service: LocalModelService) -> None:
         status_code=202,
         summary="Import a model from a folder or an archive",
         description=(
-            "Copies the model's files from what the host registered with `POST /host/packages`: a "
+            "Copies the model's files, or links to them, from what the host registered with `POST /host/packages`: a "
             "folder, a zip or a tar, in which they may lie in a folder below. The source isn't changed. "
             "Only a complete model with the right files becomes installed.\n\n"
             "A failed import has `download.error.code` MODEL_INVALID, whose `details` have a `reason` "
@@ -107,7 +107,7 @@ def _add_transfers(router: APIRouter, service: LocalModelService) -> None:
         responses=error_responses("MODEL_NOT_FOUND", "RESOURCE_NOT_FOUND", "MODEL_IN_USE"),
     )
     async def import_local_model(model_id: str, request: ModelImportRequest) -> LocalModel:
-        return await service.import_package(model_id, request.package_id)
+        return await service.import_package(model_id, request.package_id, link=request.link)
 
 
 def _add_removal(router: APIRouter, service: LocalModelService) -> None:

@@ -79,6 +79,11 @@ class ModelImportRequest(BaseModel):
         max_length=200,
         description="The handle that the host got for the folder or archive; paths aren't taken.",
     )
+    link: bool = Field(
+        False,
+        description="Leave the files of a folder where they are and link to them. Removing the model removes "
+        "the links alone. Files that change or vanish make it damaged. An archive is always copied.",
+    )
 
 
 class DiagnosticRecord(BaseModel):

@@ -190,8 +190,10 @@ class LocalModelService:
             await self._database.write(lambda tx: self._create(tx, DOWNLOAD_KIND, model_id, {}))
         return await self.get(model_id)
 
-    async def import_package(self, model_id: str, package_id: str) -> LocalModel:
-        """Queue an import of a folder or archive that the host registered.
+    async def import_package(
+        self, model_id: str, package_id: str, *, link: bool = False
+    ) -> LocalModel:
+        """Queue an import of a folder or archive that the host registered; *link* leaves files in place.
 
         Raises ``MODEL_NOT_FOUND``, ``RESOURCE_NOT_FOUND`` for the handle, or ``MODEL_IN_USE`` while
         the model is used or another transfer runs.
@@ -201,11 +203,11 @@ class LocalModelService:
         if known.entry is None:
             raise ProjectError("MODEL_NOT_FOUND")
         await self._refuse_use(known)
-        request = {"path": str(source)}
+        request = {"path": str(source), "link": link}
         await self._database.write(lambda tx: self._create(tx, IMPORT_KIND, model_id, request))
         return await self.get(model_id)
 
-    def _create(self, tx: Transaction, kind: str, model_id: str, request: dict[str, str]) -> None:
+    def _create(self, tx: Transaction, kind: str, model_id: str, request: dict[str, Any]) -> None:
         active = _active_job(tx, model_id)
         if active is not None:
             if active.kind == kind == DOWNLOAD_KIND:
@@ -288,7 +290,13 @@ class LocalModelService:
         if model is None:
             raise ProjectError("MODEL_NOT_FOUND")
         staging = self.library.staging(model_id, IMPORT)
-        work = ModelImport(model, Path(ctx.job.request["path"]), staging, free=self.options.free)
+        work = ModelImport(
+            model,
+            Path(ctx.job.request["path"]),
+            staging,
+            link=ctx.job.request.get("link", False),
+            free=self.options.free,
+        )
         running = asyncio.create_task(asyncio.to_thread(work.run))
         try:
             count = await _followed(running, work, TransferProgress(ctx, "importing"))

@@ -242,3 +242,33 @@ async def test_a_cancelled_import_leaves_nothing(
     assert (model["status"], model["download"]["status"]) == ("not_installed", "cancelled")
     assert left_behind(desk) == []
     assert (await desk.events())[-1].event == "Cancelled"
+
+
+@pytest.mark.proves("local-models.delete.only-own-files", "local-models.import.verified")
+async def test_a_linked_model_stays_where_it_is(desk: Desk, tmp_path: Path) -> None:
+    source = as_folder(tmp_path, CONTENTS)
+    before = snapshot(source)
+    body = {"package_id": await desk.package(source), "link": True}
+    assert (await desk.post("import", json=body)).status_code == 202
+    model = await desk.ended()
+    assert (model["status"], model["download"]["status"]) == ("installed", "completed")
+    assert model["disk_bytes"] >= sum(map(len, CONTENTS.values()))
+    assert all((desk.folder() / name).is_symlink() for name in CONTENTS)
+    # What the user changes is noticed as it would be in a copy.
+    (source / "model.bin").write_bytes(CONTENTS["model.bin"][:-1])
+    assert (await desk.model())["status"] == "damaged"
+    (source / "model.bin").write_bytes(CONTENTS["model.bin"])
+    assert (await desk.model())["status"] == "installed"
+    assert (await desk.app.http.delete(f"/api/local-models/{MODEL}")).status_code == 204
+    assert snapshot(source) == before
+    assert not desk.folder().exists()
+
+
+async def test_a_linked_model_is_checked_like_a_copy(desk: Desk, tmp_path: Path) -> None:
+    source = as_folder(tmp_path, CONTENTS | {"model.bin": CONTENTS["model.bin"][:-1] + b"!"})
+    body = {"package_id": await desk.package(source), "link": True}
+    assert (await desk.post("import", json=body)).status_code == 202
+    model = await desk.ended()
+    assert model["download"]["error"]["code"] == "MODEL_INVALID"
+    assert model["status"] == "not_installed" and left_behind(desk) == []
+    assert (source / "model.bin").is_file()
