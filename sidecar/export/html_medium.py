@@ -8,7 +8,7 @@ from sidecar.export.formulas import Formula
 from sidecar.export.html_text import escaped
 
 # Up to how many columns a table has each size of letters on a page.
-_WIDTHS: Final = ((7, ""), (12, "wide"), (20, "wider"))
+_WIDTHS: Final = ((7, "narrow"), (12, "wide"), (20, "wider"))
 
 
 class Medium:

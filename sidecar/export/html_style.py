@@ -57,8 +57,8 @@ pre > code {{ white-space: pre; }}
 .formula > code {{ white-space: pre-wrap; }} svg.plot {{ max-width: 100%; height: auto; }}
 .table {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; }}
-th, td {{ border: 1px solid var(--border); padding: .4em .75em; min-width: 3em; text-align: left; vertical-align: top; }}
-th {{ background: var(--surface); }}
+th, td {{ border: 1px solid var(--border); padding: .4em .75em; min-width: 4.5em; text-align: left; vertical-align: top; }}
+th {{ background: var(--surface); }} .wide td, .wider td, .widest td {{ min-width: 6em; }}
 .center {{ text-align: center; }} .right {{ text-align: right; }}
 .metadata {{ display: grid; grid-template-columns: max-content 1fr; gap: .1em 1em; color: var(--muted);
   font-size: .9em; }}
@@ -76,7 +76,7 @@ th {{ background: var(--surface); }}
   img, tr {{ break-inside: avoid; }}
   thead {{ display: table-header-group; }}
   pre {{ overflow: visible; }} pre > code {{ white-space: pre-wrap; }}
-  .table {{ overflow: visible; }}
+  .table {{ overflow: visible; }} th, .table td {{ min-width: 0; overflow-wrap: anywhere; }}
 }}
 """
 

@@ -8,6 +8,7 @@ as plain text once its steps are used up.
 import re
 from typing import Any, Final
 
+from linkify_it import LinkifyIt
 from markdown_it import MarkdownIt
 from markdown_it.parser_block import ParserBlock
 from markdown_it.parser_inline import ParserInline
@@ -33,6 +34,15 @@ TOO_TANGLED: Final = "too_tangled"
 _WIKI_LINK: Final = re.compile(
     r"(?P<embedded>!?)\[\[(?P<target>[^\[\]|\n]{1,500})(?:\|(?P<words>[^\[\]\n]{1,500}))?\]\]"
 )
+
+
+_ADDRESS: Final = re.compile("://|@")
+_MARKS: Final = (
+    "\u2018-\u201f\u2026\u2014\u3001-\u3003\u3008-\u3011\u3014-\u301b"
+    "\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f\uff3b\uff3d\uff5b\uff5d\uff5e"
+)
+_CHINESE_MARKS: Final = re.compile(f"([{_MARKS}]+)")
+_TO_THE_END: Final = re.compile(rf"[^\s{_MARKS}]*")
 
 
 class _TooTangled(Exception):
@@ -108,6 +118,33 @@ def _wiki_link(state: StateInline, silent: bool) -> bool:
     return True
 
 
+class _Addresses(LinkifyIt):  # type: ignore[misc]
+    """Finds addresses; one ends where a Chinese sentence goes on."""
+
+    def match_at_start(self, text: str) -> Any:
+        """Return the address with which *text* begins."""
+        end = _TO_THE_END.match(text)
+        return super().match_at_start(end[0] if end else text)
+
+
+def _end_addresses_at_chinese_marks(state: StateCore) -> None:
+    """Part texts where a Chinese sentence goes on after an address, which has no blank behind it."""
+    for token in state.tokens:
+        if token.type != "inline":
+            continue
+        children = []
+        for child in token.children or []:
+            if child.type != "text" or not _ADDRESS.search(child.content):
+                children.append(child)
+                continue
+            children += [
+                Token("text", "", 0, content=part, level=child.level)
+                for part in _CHINESE_MARKS.split(child.content)
+                if part
+            ]
+        token.children = children
+
+
 def _any_address(url: str) -> bool:  # noqa: ARG001 - called with a name
     return True
 
@@ -125,13 +162,13 @@ def make_parser(stop: StopSignal) -> MarkdownIt:
     parser.inline, parser.block = inline, _BoundedBlock(stop)
     parser.configure("commonmark", {"maxNesting": MAX_NESTING * 2, "linkify": True})
     parser.enable(["table", "strikethrough", "linkify"])
-    if parser.linkify is not None:
-        # `example.com` may as well be a file; `https://example.com` and `me@example.com` are meant.
-        parser.linkify.set({"fuzzy_link": False, "fuzzy_ip": False})
+    # `example.com` may as well be a file; `https://example.com` and `me@example.com` are meant.
+    parser.linkify = _Addresses(options={"fuzzy_link": False, "fuzzy_ip": False})
     inline.ruler.before("link", "wiki_link", _wiki_link)
     parser.use(dollarmath_plugin, allow_space=False, allow_digits=False, double_inline=True)
     parser.use(footnote_plugin)
     parser.use(front_matter_plugin)
     parser.core.ruler.at("inline", _inline_rule(inline, stop))
+    parser.core.ruler.before("linkify", "chinese_marks", _end_addresses_at_chinese_marks)
     parser.validateLink = _any_address  # type: ignore[method-assign]
     return parser

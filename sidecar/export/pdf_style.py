@@ -50,6 +50,7 @@ table {{ border-collapse: collapse; max-width: 100%; }}
 thead {{ display: table-header-group; }}
 th, td {{ border: .5pt solid {border}; padding: .3em .55em; text-align: left; vertical-align: top;
   overflow-wrap: anywhere; }}
+.narrow th, .narrow td {{ min-width: 3.2em; }}
 th {{ background: {surface}; }}
 .wide {{ font-size: 8.5pt; }} .wider {{ font-size: 6.5pt; }} .widest {{ font-size: 4.5pt; }}
 .wider th, .wider td, .widest th, .widest td {{ padding: .15em .2em; }}

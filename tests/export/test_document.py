@@ -204,3 +204,24 @@ def test_addresses_are_links_by_themselves() -> None:
         "https://example.org/a?b=1",
         "mailto:me@example.org",
     ]
+
+
+@pytest.mark.parametrize(
+    ("markdown", "addresses"),
+    [
+        ("见https://example.com/路径，然后。", ["https://example.com/%E8%B7%AF%E5%BE%84"]),
+        ("（https://example.com/a?b=1）", ["https://example.com/a?b=1"]),
+        ("https://a.example、https://b.example。完", ["https://a.example", "https://b.example"]),
+        ("写信给 me@example.com，谢谢", ["mailto:me@example.com"]),
+        ("[文字](https://example.com/，。)", ["https://example.com/%EF%BC%8C%E3%80%82"]),
+        ("https://example.com/a,b.c;d end", ["https://example.com/a,b.c;d"]),
+    ],
+)
+def test_an_address_ends_where_the_chinese_sentence_goes_on(
+    markdown: str, addresses: list[str]
+) -> None:
+    document = parse(markdown)
+    assert [link.attributes["href"] for link in of_type(document, "link")] == addresses
+    assert document.root.plain_text() == markdown.replace(
+        "[文字](https://example.com/，。)", "文字"
+    )

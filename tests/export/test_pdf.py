@@ -215,6 +215,15 @@ async def test_long_lines_and_wide_tables_stay_on_the_page(export_markdown: Expo
             assert len(side.getcolors() or []) == 1
 
 
+async def test_short_cells_beside_long_ones_keep_their_line(
+    export_markdown: ExportMarkdown,
+) -> None:
+    long = "很长的说明文字，需要在单元格内换行，" * 8
+    markdown = f"| 抢占 | b | c |\n|---|---|---|\n| 是/否 | {long} | {long} |\n"
+    pdf = await pdf_of(export_markdown, markdown)
+    assert {"抢占", "是/否"} <= set(pdf.text.split())
+
+
 async def test_a_table_of_more_columns_than_a_page_has_keeps_its_words(
     export_markdown: ExportMarkdown,
 ) -> None:
