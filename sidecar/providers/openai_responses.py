@@ -148,6 +148,7 @@ class ResponsesDecoder:
         self._thinking = WholeCharacters()
         self._thought = False
         self._calls = ToolCallParts(call.names)
+        self._ids: dict[Any, Any] = {}
 
     @property
     def complete(self) -> bool:
@@ -188,8 +189,7 @@ class ResponsesDecoder:
         item = told.get("item")
         if isinstance(item, dict) and item.get("type") != "function_call":
             return
-        index = told.get("output_index")
-        key = index if isinstance(index, int) else told.get("item_id")
+        key = self._key_of(told)
         if isinstance(item, dict):
             yield from self._calls.add(key, call_id=item.get("call_id"), name=item.get("name"))
             yield from self._calls.start(key)
@@ -199,6 +199,16 @@ class ResponsesDecoder:
             yield from self._calls.add(key, arguments=_delta(told))
         else:
             yield from self._calls.settle(key, told.get("arguments"))
+
+    def _key_of(self, told: dict[str, Any]) -> Any:
+        """Return what an item goes by: its id, or its place where a server gives only that."""
+        item = told.get("item")
+        item_id = told.get("item_id") or (item.get("id") if isinstance(item, dict) else None)
+        place = ("place", told.get("output_index"))
+        if item_id is None:
+            return self._ids.get(place, place)
+        self._ids.setdefault(place, item_id)
+        return item_id
 
     def _end(self, response: Any) -> None:
         if not isinstance(response, dict):

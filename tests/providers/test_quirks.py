@@ -135,6 +135,23 @@ async def test_two_calls_under_one_index(bench: Bench) -> None:
     assert calls(events) == [("rag.search", {"q": 1}), ("rag.search", {"q": 2})]
 
 
+@pytest.mark.parametrize("left_out", ["output_index", "id"])
+async def test_items_of_responses_known_by_place_or_by_id(bench: Bench, left_out: str) -> None:
+    target = await bench.target("openai_responses")
+    turn = Turn(calls=[Call("a", NAME, ['{"q"', ": 1}"]), Call("b", NAME, ['{"q": ', "2}"])])
+    told = json.loads(json.dumps(fake("openai_responses").frames(turn)))
+    for event in told:
+        event.pop(left_out, None)
+        if left_out != "output_index":
+            event.get("item", {}).pop("id", None)
+            event.pop("item_id", None)
+    bench.upstream.answers.append(
+        Answer(pieces=[sse(*told, named=True)], content_type="text/event-stream")
+    )
+    events = await bench.stream(target, SEARCHING)
+    assert calls(events) == [("rag.search", {"q": 1}), ("rag.search", {"q": 2})]
+
+
 async def test_a_server_that_refuses_everything_is_left_alone(bench: Bench) -> None:
     target = await bench.target()
     words = "stream_options temperature max_tokens max_completion_tokens"

@@ -37,8 +37,15 @@ async def test_it_lists_its_model(bench: Bench, target: ChatTarget) -> None:
     assert target.context_window and target.context_window >= 2048
 
 
-@pytest.mark.proves("providers.adapter.openai-chat", "providers.stream.usage-fields")
-async def test_it_answers(bench: Bench, target: ChatTarget) -> None:
+@pytest.mark.proves(
+    "providers.adapter.openai-chat",
+    "providers.adapter.openai-responses",
+    "providers.adapter.anthropic",
+    "providers.stream.usage-fields",
+)
+@pytest.mark.parametrize("kind", ["openai_chat", "openai_responses", "anthropic"])
+async def test_it_answers(bench: Bench, server: str, kind: str) -> None:
+    target = await bench.target(base_url=server, provider_type=kind)
     request = asking("What is the capital of France? Answer in one short sentence.", 24)
     events = await bench.stream(target, request)
     assert set(names(events)) == {"TextDelta", "Usage", "Done"}
