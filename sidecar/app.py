@@ -145,13 +145,15 @@ class Services:
         self.gate.stopping = True
         self.events.close()
         await self.chat.close()
-        await self.providers.close()
+        await self.providers.calls.close()
         await self.runtime.close()
         await self.exports.close()
         await self.media.close()
         await self.jobs.stop()
         await self.local_models.close()
         await self.retrieval.close()
+        # Whoever asks a provider has been stopped by now: nobody takes the end for its failure.
+        await self.providers.close()
         await self.vault.close()
         await self.workers.close()
 

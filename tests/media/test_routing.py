@@ -367,6 +367,25 @@ async def test_a_cancel_closes_the_request_and_nothing_steps_in(
     assert (attempt["capability"], attempt["status"]) == ("transcription", "cancelled")
 
 
+async def test_a_stop_is_no_failure_of_the_provider(tmp_path: Path) -> None:
+    """What was under way is taken up by the next start, and is sent again."""
+    async with fake_models() as fake:
+        fake.answer(fault="hang")
+        async with running_app(tmp_path, models_dirs=()) as app:
+            routed = await _routed(app, fake)
+            await routed.routing.set(transcription=routed.routing.route())
+            attachment = await routed.media.upload("one.flac", SOUND)
+            job_id = (await routed.media.start(attachment["attachment_id"]))["job_id"]
+            await asyncio.wait_for(fake.came.wait(), 10)
+        fake.answer({"text": WORDS})
+        async with running_app(tmp_path, models_dirs=()) as app:
+            again = Routed(MediaClient(app), Routing(app, fake, ""), fake)
+            job = await again.media.finished(job_id)
+            attempts = await again.routing.attempts()
+    assert (job["status"], job["source"], job["fallback_reason"]) == ("completed", "api", None)
+    assert [row["status"] for row in attempts] == ["cancelled", "completed"]
+
+
 # -- speaker matching --------------------------------------------------------------------------------
 
 
