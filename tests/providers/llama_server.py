@@ -1,8 +1,9 @@
 """Serves a small real model over HTTP with llama.cpp until stdin is closed; prints the address once it answers.
 
-    python llama_server.py FOLDER
+    python llama_server.py FOLDER [embeddings]
 
-FOLDER holds the package xllamacpp and the model, as dev.py puts them together.
+FOLDER holds the package xllamacpp and the model, as dev.py puts them together. With `embeddings` the model gives
+vectors instead of answers.
 """
 
 import importlib
@@ -30,6 +31,9 @@ def main() -> None:
     # More threads than there are idle processors make it many times slower.
     parameters.cpuparams.n_threads = 1
     parameters.n_parallel = 1
+    if "embeddings" in sys.argv[2:]:
+        parameters.embedding = True
+        parameters.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
     parameters.port = free_port()
     server = xllamacpp.Server(parameters)
     print(f"http://127.0.0.1:{parameters.port}/v1", flush=True)  # noqa: T201

@@ -29,13 +29,19 @@ def _first_line(process: subprocess.Popen[str]) -> str:
 
 
 @contextlib.contextmanager
-def real_server(folder: Path) -> Iterator[str]:
-    """Serve the model until the block ends; yields the base URL. What it says goes into *folder*."""
+def real_server(folder: Path, *, embeddings: bool = False) -> Iterator[str]:
+    """Serve the model until the block ends; yields the base URL. What it says goes into *folder*.
+
+    With *embeddings* it gives vectors instead of answers.
+    """
     errors = folder / "stderr"
     with (
         errors.open("w") as log,
         subprocess.Popen(
-            [sys.executable, str(Path(llama_server.__file__)), str(FOLDER)],
+            [
+                *(sys.executable, str(Path(llama_server.__file__)), str(FOLDER)),
+                *(["embeddings"] if embeddings else []),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
