@@ -1,5 +1,6 @@
 """Conversations: made, listed, read along their active branch, and extended by questions and replies."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -80,10 +81,11 @@ class Conversations:
     async def create(self, request: ConversationCreate) -> Conversation:
         """Make an empty conversation."""
         conversation_id, now = new_id("conversation"), utc_now()
+        untitled = text("chat.untitled")
 
         def write(tx: Transaction) -> Conversation:
             store.insert_conversation(tx, conversation_id, request.title, now)
-            return _existing(tx, conversation_id)
+            return _existing(tx, conversation_id, untitled)
 
         return await self._database.write(write)
 
@@ -120,7 +122,7 @@ class Conversations:
 
     async def messages(self, conversation_id: str) -> MessageList:
         """Return the active branch."""
-        return await self._database.read(lambda conn: _branch(conn, conversation_id))
+        return await _shown(await self._database.read(lambda conn: _branch(conn, conversation_id)))
 
     async def select(self, conversation_id: str, message_id: str) -> MessageList:
         """Make the branch of a version the active one and return it.
@@ -129,7 +131,7 @@ class Conversations:
         that is being generated takes over what was chosen.
         """
 
-        def write(tx: Transaction) -> MessageList:
+        def write(tx: Transaction) -> _Branch:
             _existing(tx, conversation_id)
             branches = Branches(store.nodes(tx, conversation_id))
             if message_id not in branches:
@@ -140,7 +142,7 @@ class Conversations:
             store.set_active(tx, conversation_id, leaf, None)
             return _branch(tx, conversation_id)
 
-        return await self._database.write(write)
+        return await _shown(await self._database.write(write))
 
     async def check(self, conversation_id: str, retry_message_id: str | None) -> None:
         """Raise ``RESOURCE_NOT_FOUND`` if a conversation, or a message of it, isn't there."""
@@ -171,8 +173,8 @@ class Conversations:
         return await self._database.write(lambda tx: _finish(tx, message, snapshot))
 
 
-def _existing(conn: Readable, conversation_id: str, untitled: str | None = None) -> Conversation:
-    untitled = untitled if untitled is not None else text("chat.untitled")
+def _existing(conn: Readable, conversation_id: str, untitled: str = "") -> Conversation:
+    """Return a conversation; *untitled* stands for a missing title, in the language of the request."""
     found = store.get_conversation(conn, conversation_id, untitled)
     if found is None:
         raise ProjectError("RESOURCE_NOT_FOUND", details={"conversation_id": conversation_id})
@@ -264,7 +266,18 @@ def _finish(tx: Transaction, message: StoredMessage, snapshot: Snapshot | None) 
     return True
 
 
-def _branch(conn: Readable, conversation_id: str) -> MessageList:
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """The active branch as it is stored."""
+
+    conversation_id: str
+    leaf: str | None
+    messages: list[StoredMessage]
+    versions: list[list[str]]
+    snapshots: dict[str, Snapshot]
+
+
+def _branch(conn: Readable, conversation_id: str) -> _Branch:
     _existing(conn, conversation_id)
     branches = Branches(store.nodes(conn, conversation_id))
     leaf, _ = store.active_branch(conn, conversation_id)
@@ -272,13 +285,19 @@ def _branch(conn: Readable, conversation_id: str) -> MessageList:
     snapshots = store.load_snapshots(
         conn, (message.snapshot_id for message in messages if message.snapshot_id)
     )
-    return MessageList(
-        conversation_id=conversation_id,
-        active_leaf=leaf,
-        items=[
-            _wire(message, snapshots, branches.versions(message.message_id)) for message in messages
-        ],
+    versions = [branches.versions(message.message_id) for message in messages]
+    return _Branch(conversation_id, leaf, messages, versions, snapshots)
+
+
+async def _shown(branch: _Branch) -> MessageList:
+    """Return a branch in the language of the request; reading the marks in its text takes a while."""
+    items = await asyncio.to_thread(
+        lambda: [
+            _wire(message, branch.snapshots, versions)
+            for message, versions in zip(branch.messages, branch.versions, strict=True)
+        ]
     )
+    return MessageList(conversation_id=branch.conversation_id, active_leaf=branch.leaf, items=items)
 
 
 def _wire(

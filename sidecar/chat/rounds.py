@@ -41,6 +41,7 @@ class Ending:
     """How a reply ended."""
 
     finish_reason: str | None = None
+    cancelled: bool = False
     error: dict[str, Any] | None = None
     """Data of the ``Error`` event; None for a reply that was completed."""
     usage: dict[str, int] | None = None
@@ -104,7 +105,7 @@ class Rounds:
             async with aclosing(self._ask(offered, current, finish=finish)) as told:
                 async for event in told:
                     yield event
-            if self.ending.error is not None or not current.calls:
+            if self.ending.error is not None or self.ending.cancelled or not current.calls:
                 return
             outcomes = await self._run(current, 0 if finish else CALLS_A_ROUND, number)
             self._prompt.exchanges.append(current.message())
@@ -161,6 +162,7 @@ class Rounds:
                     ending.error = data
                 elif name == "Done":
                     ending.finish_reason = data.get("finish_reason")
+                    ending.cancelled = data["status"] == "cancelled"
                 else:
                     told = self._tool_event(name, data, current)
                     if told is not None:

@@ -276,7 +276,8 @@ def load_snapshots(conn: Readable, snapshot_ids: Iterable[str]) -> dict[str, Sna
 def messages_with(conn: Readable, attachment_id: str) -> list[str]:
     """Return the messages that an attachment was sent with."""
     rows = conn.execute(
-        "SELECT message_id FROM chat_attachments WHERE attachment_id = ? ORDER BY message_id",
+        "SELECT message_id FROM chat_attachments JOIN chat_messages USING (message_id)"
+        " WHERE attachment_id = ? ORDER BY conversation_id, position",
         (attachment_id,),
     )
     return [row[0] for row in rows]

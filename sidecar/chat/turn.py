@@ -2,9 +2,11 @@
 
 import asyncio
 import time
+import traceback
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
 from sidecar.chat.citations import Sources
@@ -137,7 +139,9 @@ class Turn:
             self._stop = "shutdown"
         except Exception as error:  # noqa: BLE001 - the client is told that something failed
             # The error's message and its frames may hold private text.
-            log.error("chat.turn_failed", extra={"reason": type(error).__name__})
+            log.error(
+                "chat.turn_failed", extra={"reason": type(error).__name__, "place": _place(error)}
+            )
             self._ending.error = ProjectError("INTERNAL_ERROR").body()["error"]
         finally:
             self._working = False
@@ -157,7 +161,7 @@ class Turn:
         """Return how it ended."""
         if self._stop == "shutdown":
             self._ending.error = ProjectError(INTERRUPTED).body()["error"]
-        elif self._stop == "deleted":
+        elif self._stop == "deleted" or self._ending.cancelled:
             return "cancelled"
         return "failed" if self._ending.error is not None else "completed"
 
@@ -219,3 +223,9 @@ class Turn:
         finally:
             self._on_end(self)
             self.ended.set()
+
+
+def _place(error: BaseException) -> str:
+    """Return where in the program an error was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""

@@ -35,6 +35,10 @@ async def test_create(chat: Chat) -> None:
     path = f"/api/chat/conversations/{untitled['conversation_id']}"
     chinese = await chat.app.http.get(path, headers={"Accept-Language": "zh-CN"})
     assert chinese.json()["title"] == "新对话"
+    made = await chat.app.http.post(
+        "/api/chat/conversations", json={}, headers={"Accept-Language": "zh-CN"}
+    )
+    assert made.json()["title"] == "新对话"
     for body in ({"title": ""}, {"title": "x" * 201}, {"title": " "}, {"title": 1}, {"name": "x"}):
         answer = await chat.app.http.post("/api/chat/conversations", json=body)
         assert answer.status_code == 422, body

@@ -79,8 +79,8 @@ async def test_it_stops_when_its_reader_goes(chat: Chat) -> None:
 async def test_it_never_gets_more_than_it_takes(chat: Chat) -> None:
     talk = await chat.conversation()
     model = await model_of(chat)
-    await chat.ask("Say yes. " + "word " * 500, conversation_id=talk, model=model)
-    told = await chat.ask("Say no. " + "word " * 700, conversation_id=talk, model=model)
+    await chat.ask("Say yes. " + "word " * 250, conversation_id=talk, model=model)
+    told = await chat.ask("Say no. " + "word " * 650, conversation_id=talk, model=model)
     assert told.done["status"] == "completed"
     assert "history_truncated" in told.kinds()
     told = await chat.ask("word " * 9000, model=model)

@@ -165,6 +165,9 @@ async def test_a_failure_of_the_provider_comes_in_the_stream(chat: Chat) -> None
     (_, _, question, reply) = await chat.messages(conversation_id)
     assert (reply["content"], reply["status"]) == ("half an answer", "failed")
     assert reply["error_code"] == "PROVIDER_STREAM_TRUNCATED" and reply["error"]
+    path = f"/api/chat/conversations/{conversation_id}/messages"
+    chinese = await chat.app.http.get(path, headers={"Accept-Language": "zh-CN"})
+    assert "中断" in chinese.json()["items"][-1]["error"]
     assert (question["message_id"], reply["message_id"]) == (
         told.done["user_message_id"],
         told.done["message_id"],
