@@ -109,7 +109,9 @@ class EmbeddingSpace(BaseModel):
     """What vectors must have in common to be compared."""
 
     model_id: str
-    model_version: str = Field(description="Of a provider's model: what tells its route from others.")
+    model_version: str = Field(
+        description="Of a provider's model: what tells its route from others."
+    )
     dimension: int = Field(
         description="0 while a route leaves it to a provider's model that hasn't answered yet."
     )
