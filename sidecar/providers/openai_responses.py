@@ -121,12 +121,17 @@ def _items(message: Message, call: ChatCall) -> Iterator[dict[str, Any]]:
             "output": message.content,
         }
         return
-    kind = "output_text" if message.role == "assistant" else "input_text"
-    content: list[dict[str, Any]] = []
-    if message.content or not (message.images or message.tool_calls):
-        content.append({"type": kind, "text": message.content})
-    content += [{"type": "input_image", "image_url": url} for url in message.images]
-    if content:
+    if message.role == "assistant":
+        # Text in parts is for items that carry the ids of an answer, which nobody keeps.
+        if message.content or not message.tool_calls:
+            yield {"type": "message", "role": "assistant", "content": message.content}
+    else:
+        content: list[dict[str, Any]] = []
+        if message.content or not message.images:
+            content.append({"type": "input_text", "text": message.content})
+        content += [
+            {"type": "input_image", "image_url": url, "detail": "auto"} for url in message.images
+        ]
         yield {"type": "message", "role": message.role, "content": content}
     for made in message.tool_calls:
         yield {

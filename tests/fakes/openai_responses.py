@@ -71,25 +71,37 @@ def frames(turn: Turn) -> list[dict[str, Any]]:
     output = -1
     if turn.thinking:
         output += 1
-        item = {"type": "reasoning", "id": "rs_1", "summary": []}
-        place = {"item_id": "rs_1", "output_index": output, "summary_index": 0}
+        item: dict[str, Any] = {"type": "reasoning", "id": "rs_1", "summary": []}
+        place: dict[str, Any] = {"item_id": "rs_1", "output_index": output, "summary_index": 0}
         found.append({"type": "response.output_item.added", "output_index": output, "item": item})
-        found.append({"type": "response.reasoning_summary_part.added", **place})
+        part: dict[str, Any] = {"type": "summary_text", "text": ""}
+        found.append({"type": "response.reasoning_summary_part.added", **place, "part": part})
         found += [
             {"type": "response.reasoning_summary_text.delta", **place, "delta": piece}
             for piece in turn.thinking
         ]
+        thought = "".join(turn.thinking)
+        part = {"type": "summary_text", "text": thought}
+        found.append({"type": "response.reasoning_summary_text.done", **place, "text": thought})
+        found.append({"type": "response.reasoning_summary_part.done", **place, "part": part})
+        item = _items(turn)[0]
         found.append({"type": "response.output_item.done", "output_index": output, "item": item})
     if turn.text:
         output += 1
         place = {"item_id": "msg_1", "output_index": output, "content_index": 0}
         item = {"type": "message", "id": "msg_1", "role": "assistant", "content": []}
         found.append({"type": "response.output_item.added", "output_index": output, "item": item})
+        part = {"type": "output_text", "text": "", "annotations": []}
+        found.append({"type": "response.content_part.added", **place, "part": part})
         found += [
             {"type": "response.output_text.delta", **place, "delta": piece} for piece in turn.text
         ]
         whole = "".join(turn.text)
         found.append({"type": "response.output_text.done", **place, "text": whole})
+        part = {**part, "text": whole}
+        found.append({"type": "response.content_part.done", **place, "part": part})
+        item = {**item, "content": [part], "status": "completed"}
+        found.append({"type": "response.output_item.done", "output_index": output, "item": item})
     made = [item for item in _items(turn) if item["type"] == "function_call"]
     first = output + 1
     for number, item in enumerate(made):
@@ -126,7 +138,7 @@ def frames(turn: Turn) -> list[dict[str, Any]]:
         found.append({"type": "response.output_item.done", **there, "item": item})
     ended = _response(turn, "completed")
     found.append({"type": f"response.{ended['status']}", "response": ended})
-    return found
+    return [{**event, "sequence_number": number} for number, event in enumerate(found)]
 
 
 def stream(turn: Turn) -> Answer:

@@ -60,6 +60,27 @@ async def test_it_answers(bench: Bench, server: str, kind: str) -> None:
     assert [row["total_tokens"] for row in await bench.attempts()] == [usage["total_tokens"]] * 2
 
 
+async def test_a_conversation_is_the_same_in_three_protocols(bench: Bench, server: str) -> None:
+    messages = (
+        Message("system", "You answer in English."),
+        Message("user", "My name is Ada."),
+        Message("assistant", "Hello Ada!"),
+        Message("user", "Tell me a story."),
+    )
+    request = ModelRequest(messages, max_output_tokens=12, temperature=0.0)
+    said, read = [], []
+    for kind in ("openai_chat", "openai_responses", "anthropic"):
+        target = await bench.target(base_url=server, provider_type=kind)
+        reply = await bench.complete(target, request)
+        assert reply.content == joined(await bench.stream(target, request))
+        assert reply.usage
+        said.append(reply.content)
+        read.append(reply.usage.input_tokens)
+    # The same model has read the same words.
+    assert said[0] and set(said) == {said[0]}
+    assert len(set(read)) == 1 and read[0] > 30
+
+
 async def test_it_is_cut_short_by_the_limit(bench: Bench, target: ChatTarget) -> None:
     events = await bench.stream(target, asking("Count to one hundred.", 4))
     assert events[-1].data == {"status": "completed", "finish_reason": "length"}
