@@ -5,7 +5,8 @@
 The note is in Chinese, about 20 pages, with 10 tables, 20 formulas, 10 function plots and 10 images. Each format is made
 once with nothing loaded, then a few times more; the time runs from the request to the last byte of the file. Pandoc (Debian
 package) has its start in each of its runs and leaves plots as text; its PDF is laid out by the same WeasyPrint. Also prints
-the memory of the process that made the documents, and the time of a plot.
+the processor's time of both, which other work on the machine hardly changes, the memory of the process that made the
+documents, and the time of a plot.
 """
 
 import argparse
@@ -76,22 +77,40 @@ def export(sidecar: Sidecar, note_id: str, format_: str) -> tuple[float, int]:
     return time.perf_counter() - started, size
 
 
-def pandoc(source: Path, format_: str) -> float:
-    """Return the seconds that pandoc takes."""
+def pandoc(source: Path, format_: str) -> tuple[float, float]:
+    """Return the seconds that pandoc takes, and those of the processor among them."""
     target = source.with_suffix(f".{format_}")
     command = ["pandoc", source.name, "-o", target.name, "--standalone"]
     if format_ == "html":
         command += ["--self-contained", "--mathml"]
     if format_ == "pdf":
         command += ["--mathml", f"--pdf-engine={Path(sys.executable).parent / 'weasyprint'}"]
-    started = time.perf_counter()
+    started, used = time.perf_counter(), children_seconds()
     subprocess.run(command, cwd=source.parent, check=True, capture_output=True, timeout=300)
-    return time.perf_counter() - started
+    return time.perf_counter() - started, children_seconds() - used
+
+
+def children_seconds() -> float:
+    """Return the processor's time of all programs that this one ran to their end."""
+    times = psutil.Process().cpu_times()
+    return times.children_user + times.children_system
+
+
+def worker_seconds(sidecar: Sidecar) -> float:
+    """Return the processor's time of the processes that make documents."""
+    children = psutil.Process(sidecar.pid).children(recursive=True)
+    return sum(sum(child.cpu_times()[:2]) for child in children)
 
 
 def repeat(runs: int, action: Callable[[], float]) -> float:
     """Return the median of a few runs."""
     return statistics.median(action() for _ in range(runs))
+
+
+def middle(runs: int, action: Callable[[], tuple[float, float]]) -> tuple[float, float]:
+    """Return the medians of a few runs."""
+    seconds, used = zip(*(action() for _ in range(runs)), strict=True)
+    return statistics.median(seconds), statistics.median(used)
 
 
 def worker_memory(sidecar: Sidecar) -> float:
@@ -109,18 +128,38 @@ def measure(sidecar: Sidecar, vault: Path, runs: int) -> None:
     body = {"title": "操作系统", "content": note()}
     note_id = sidecar.post("/api/notes", json=body).check().json()["note_id"]
     has_pandoc = shutil.which("pandoc") is not None
-    print(
-        f"{'':6}{'first':>8}{'later':>8}{'target':>8}{'size':>12}{'memory':>10}{'pandoc':>8}{'ratio':>7}"
+    heads = (
+        "first",
+        "later",
+        "target",
+        "cpu",
+        "size",
+        "memory",
+        "pandoc",
+        "cpu",
+        "ratio",
+        "of cpu",
     )
+    print(f"{'':6}" + "".join(f"{head:>{12 if head == 'size' else 8}}" for head in heads))
     for format_, target in TARGETS.items():
         first, size = export(sidecar, note_id, format_)
-        later = repeat(runs, lambda kind=format_: export(sidecar, note_id, kind)[0])  # type: ignore[misc]
+
+        def ours(kind: str = format_) -> tuple[float, float]:
+            used = worker_seconds(sidecar)
+            return export(sidecar, note_id, kind)[0], worker_seconds(sidecar) - used
+
+        later, used = middle(runs, ours)
         other = ""
         if has_pandoc:
-            theirs = repeat(max(1, runs // 2), lambda kind=format_: pandoc(source, kind))  # type: ignore[misc]
-            other = f"{theirs:8.2f}{later / theirs:7.2f}"
+            theirs, theirs_used = middle(
+                max(1, runs // 2),
+                lambda kind=format_: pandoc(source, kind),  # type: ignore[misc]
+            )
+            other = f"{theirs:8.2f}{theirs_used:8.2f}{later / theirs:8.2f}{used / theirs_used:8.2f}"
         memory = worker_memory(sidecar)
-        print(f"{format_:6}{first:8.2f}{later:8.2f}{target:8.2f}{size:12,}{memory:8.0f} M{other}")
+        print(
+            f"{format_:6}{first:8.2f}{later:8.2f}{target:8.2f}{used:8.2f}{size:12,}{memory:6.0f} M{other}"
+        )
 
     def plots() -> float:
         started = time.perf_counter()
