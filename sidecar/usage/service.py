@@ -6,7 +6,8 @@
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncIterator
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -26,6 +27,7 @@ from sidecar.usage.schemas import (
     UsageFilter,
     UsageQuery,
     UsageRow,
+    UsageSums,
 )
 
 log = get_logger(__name__)
@@ -147,20 +149,29 @@ class UsageService:
     async def sums(self, query: UsageQuery) -> Usage:
         """Return the sums over the attempts that the filters leave, in all, by day and by model."""
         offset = query.utc_offset_minutes or 0
-
-        def read(conn: sqlite3.Connection) -> Usage:
-            return Usage(
-                **dict(store.sums(conn, query)),
-                by_day=[
-                    DayUsage.model_validate(dict(row))
-                    for row in store.sums_by_day(conn, query, offset)
+        rows = await self._database.read(lambda conn: store.sums(conn, query, offset))
+        days: dict[str, list[sqlite3.Row]] = defaultdict(list)
+        models: dict[tuple[str | None, str], list[sqlite3.Row]] = defaultdict(list)
+        for row in rows:
+            days[row["day"]].append(row)
+            models[row["provider_id"], row["model"]].append(row)
+        by_model = [
+            ModelUsage(
+                provider_id=provider_id,
+                provider_name=max(parts, key=lambda part: int(part["last_attempt"]))[
+                    "provider_name"
                 ],
-                by_model=[
-                    ModelUsage.model_validate(dict(row)) for row in store.sums_by_model(conn, query)
-                ],
+                model=model,
+                **_added(parts),
             )
-
-        return await self._database.read(read)
+            for (provider_id, model), parts in models.items()
+        ]
+        by_model.sort(key=lambda part: (-part.request_count, part.provider_id or "", part.model))
+        return Usage(
+            **_added(rows),
+            by_day=[DayUsage(day=day, **_added(parts)) for day, parts in days.items()],
+            by_model=by_model,
+        )
 
     async def export(self, wanted: UsageFilter, writer: UsageWriter) -> AsyncIterator[str]:
         """Yield the file part by part: the attempts that there were when it began, oldest first."""
@@ -178,6 +189,15 @@ class UsageService:
             after = rows[-1]["attempt_no"]
             yield writer.rows([_exported(row) for row in rows])
         yield writer.tail()
+
+
+def _added(parts: Sequence[sqlite3.Row]) -> dict[str, Any]:
+    """Return the sums of *parts*; what no part has a value for has none."""
+    sums: dict[str, Any] = {}
+    for name in UsageSums.model_fields:
+        values = [part[name] for part in parts if part[name] is not None]
+        sums[name] = sum(values) if values or name != "audio_seconds" else None
+    return sums
 
 
 def _exported(row: sqlite3.Row) -> UsageRow:

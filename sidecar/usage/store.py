@@ -46,35 +46,18 @@ def _where(wanted: UsageFilter) -> tuple[str, dict[str, Any]]:
     return " AND ".join(used) or "TRUE", dict(used.values())
 
 
-def sums(conn: Readable, wanted: UsageFilter) -> sqlite3.Row:
-    """Return the sums over the attempts that are wanted."""
-    where, parameters = _where(wanted)
-    found: sqlite3.Row = conn.execute(
-        f"SELECT {_SUMS} FROM usage_attempts WHERE {where}",  # noqa: S608
-        parameters,
-    ).fetchone()
-    return found
+def sums(conn: Readable, wanted: UsageFilter, utc_offset_minutes: int) -> list[sqlite3.Row]:
+    """Return the sums of each day, provider and model that has attempts, and the provider's latest name.
 
-
-def sums_by_day(conn: Readable, wanted: UsageFilter, utc_offset_minutes: int) -> list[sqlite3.Row]:
-    """Return the sums of each day that has attempts, in order."""
-    where, parameters = _where(wanted)
-    return conn.execute(
-        f"SELECT date(started_at, :offset) AS day, {_SUMS} FROM usage_attempts WHERE {where}"  # noqa: S608
-        " GROUP BY day ORDER BY day",
-        {**parameters, "offset": f"{utc_offset_minutes:+d} minutes"},
-    ).fetchall()
-
-
-def sums_by_model(conn: Readable, wanted: UsageFilter) -> list[sqlite3.Row]:
-    """Return the sums of each provider's models, with the provider's latest name."""
+    One pass over the attempts; whoever wants larger sums adds these up.
+    """
     where, parameters = _where(wanted)
     # Beside max(), SQLite takes a bare column from the row that holds the maximum.
     return conn.execute(
-        f"SELECT provider_id, provider_name, model, max(attempt_no), {_SUMS} FROM usage_attempts"  # noqa: S608
-        f" WHERE {where} GROUP BY provider_id, model"
-        " ORDER BY request_count DESC, provider_id, model",
-        parameters,
+        "SELECT date(started_at, :offset) AS day, provider_id, provider_name, model,"  # noqa: S608
+        f" max(attempt_no) AS last_attempt, {_SUMS} FROM usage_attempts WHERE {where}"
+        " GROUP BY day, provider_id, model ORDER BY day",
+        {**parameters, "offset": f"{utc_offset_minutes:+d} minutes"},
     ).fetchall()
 
 
