@@ -1,7 +1,9 @@
 """Pictures for Word: files that it takes, and formulas as pixels."""
 
+import functools
 import io
-import itertools
+import math
+import operator
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
@@ -18,6 +20,17 @@ FORMULA_POINTS: Final = 11.0
 _PIXELS_AN_EM: Final = 40
 _SMOOTHING: Final = 4
 _CURVE_STEPS: Final = 8
+# How much each control point counts at each step, by how many there are.
+_WEIGHTS: Final = {
+    points: [
+        tuple(
+            math.comb(points - 1, place) * share**place * (1 - share) ** (points - 1 - place)
+            for place in range(points)
+        )
+        for share in (step / _CURVE_STEPS for step in range(1, _CURVE_STEPS + 1))
+    ]
+    for points in (3, 4)
+}
 _TOKEN: Final = re.compile(r"[MLQCZ]|-?[\d.]+(?:e-?\d+)?")
 
 Point = tuple[float, float]
@@ -42,6 +55,7 @@ def word_picture(picture: Picture) -> tuple[bytes, int, int]:
     return output.getvalue(), *size
 
 
+@functools.lru_cache(maxsize=64)
 def formula_png(formula: Formula) -> bytes:
     """Return a typeset formula as a PNG on nothing, ``_PIXELS_AN_EM`` pixels an em."""
     from PIL import Image, ImageColor  # noqa: PLC0415
@@ -96,9 +110,7 @@ def _rings(path: str) -> Iterator[list[Point]]:
             ring.append(_point(tokens))
         elif command in "QC":
             controls = [ring[-1], *(_point(tokens) for _ in range(2 if command == "Q" else 3))]
-            ring += [
-                _on_curve(controls, step / _CURVE_STEPS) for step in range(1, _CURVE_STEPS + 1)
-            ]
+            ring += _points(controls)
         elif command == "Z":
             yield ring
             ring = []
@@ -106,14 +118,17 @@ def _rings(path: str) -> Iterator[list[Point]]:
         yield ring
 
 
+def _points(controls: list[Point]) -> list[Point]:
+    """Return points on the curve of these control points, without its first one."""
+    xs, ys = zip(*controls, strict=True)
+    return [
+        (
+            sum(map(operator.mul, weights, xs)),
+            sum(map(operator.mul, weights, ys)),
+        )
+        for weights in _WEIGHTS[len(controls)]
+    ]
+
+
 def _point(tokens: Iterator[str]) -> Point:
     return float(next(tokens)), float(next(tokens))
-
-
-def _on_curve(controls: list[Point], share: float) -> Point:
-    while len(controls) > 1:
-        controls = [
-            (a[0] + (b[0] - a[0]) * share, a[1] + (b[1] - a[1]) * share)
-            for a, b in itertools.pairwise(controls)
-        ]
-    return controls[0]
