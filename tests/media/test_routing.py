@@ -326,6 +326,8 @@ async def test_the_local_model_steps_in(whole: Routed, fake: FakeModels) -> None
 async def test_without_a_route_nothing_is_sent(whole: Routed, fake: FakeModels) -> None:
     await whole.routing.set(transcription=None, speaker_matching=None)
     fake.asked.clear()
+    backends = (await whole.media.http.get("/api/model-routing")).json()["local_backends"]
+    assert backends["speaker_matching"] == {"installed": True, "model_id": MATCHING}
     job = await whole.sent(language="en")
     assert (job["status"], job["source"], job["fallback_reason"]) == ("completed", "local", None)
     one = (await whole.media.upload("one.flac", SOUND))["attachment_id"]
