@@ -18,7 +18,7 @@ _MARK: Final = re.compile(
 )
 # A paragraph with more brackets than anyone writes would keep the parser busy for minutes.
 _MOST_BRACKETS: Final = 2000
-_KEPT_RESULTS: Final = 2000
+_KEPT_RESULTS: Final = 500
 
 Source = tuple[int, str]
 """Number and citation id."""

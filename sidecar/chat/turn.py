@@ -73,7 +73,9 @@ class Turn:
         self._handing_over = False
         self._stop: StopReason | None = None
         self._stored = False
+        self._status: MessageStatus | None = None
         self._checkpoint_at = 0.0
+        self._begun_at = time.monotonic()
         self.ended = asyncio.Event()
         self._unread = asyncio.get_running_loop().call_later(UNREAD_SECONDS, self._give_up)
 
@@ -115,6 +117,7 @@ class Turn:
             status: MessageStatus = self._settle()
             if not await self._store(status):
                 self._stop, status = "deleted", "cancelled"
+            self._status = status
             for event in self._closing(status):
                 yield event
         finally:
@@ -218,11 +221,21 @@ class Turn:
             return True
 
     async def _close(self, status: MessageStatus) -> None:
+        """Store what isn't stored yet, and be over."""
         try:
             await self._store(status)
         finally:
             self._on_end(self)
             self.ended.set()
+            log.info(
+                "chat.turn_ended",
+                extra={
+                    "status": self._status or status,
+                    "error_code": self._ending.error["code"] if self._ending.error else None,
+                    "tools": len(self._reply.tools),
+                    "duration_ms": round((time.monotonic() - self._begun_at) * 1000),
+                },
+            )
 
 
 def _place(error: BaseException) -> str:

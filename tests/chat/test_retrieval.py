@@ -422,7 +422,10 @@ async def test_logs_tell_of_searches_and_not_what_for(
     watched.error = RuntimeError("zanzibar is the secret")
     chat.says(searching("zanzibar"), Turn(text=["the secret reply"]))
     await chat.ask("zanzibar question", use_rag=True)
-    logged = [entry for entry in map(json.loads, lines) if entry["event"].startswith("chat.")]
+    entries = [json.loads(line) for line in lines]
+    ended = [entry for entry in entries if entry["event"] == "chat.turn_ended"]
+    assert [(one["status"], one["tools"]) for one in ended] == [("completed", 2), ("completed", 1)]
+    logged = [entry for entry in entries if entry["event"].startswith("chat.retrieval.")]
     told = [(entry["event"], entry["round"], entry["hits"]) for entry in logged]
     assert told == [
         ("chat.retrieval.completed", 1, 1),
