@@ -130,19 +130,9 @@ class Conversations:
         A message that is on the active branch already changes nothing there; in any case no reply
         that is being generated takes over what was chosen.
         """
-
-        def write(tx: Transaction) -> _Branch:
-            _existing(tx, conversation_id)
-            branches = Branches(store.nodes(tx, conversation_id))
-            if message_id not in branches:
-                raise ProjectError("RESOURCE_NOT_FOUND", details={"message_id": message_id})
-            leaf, _ = store.active_branch(tx, conversation_id)
-            if message_id not in branches.path(leaf):
-                leaf = branches.newest_end(message_id)
-            store.set_active(tx, conversation_id, leaf, None)
-            return _branch(tx, conversation_id)
-
-        return await _shown(await self._database.write(write))
+        return await _shown(
+            await self._database.write(lambda tx: _select(tx, conversation_id, message_id))
+        )
 
     async def check(self, conversation_id: str, retry_message_id: str | None) -> None:
         """Raise ``RESOURCE_NOT_FOUND`` if a conversation, or a message of it, isn't there."""
@@ -179,6 +169,18 @@ def _existing(conn: Readable, conversation_id: str, untitled: str = "") -> Conve
     if found is None:
         raise ProjectError("RESOURCE_NOT_FOUND", details={"conversation_id": conversation_id})
     return found
+
+
+def _select(tx: Transaction, conversation_id: str, message_id: str) -> "_Branch":
+    _existing(tx, conversation_id)
+    branches = Branches(store.nodes(tx, conversation_id))
+    if message_id not in branches:
+        raise ProjectError("RESOURCE_NOT_FOUND", details={"message_id": message_id})
+    leaf, _ = store.active_branch(tx, conversation_id)
+    if message_id not in branches.path(leaf):
+        leaf = branches.newest_end(message_id)
+    store.set_active(tx, conversation_id, leaf, None)
+    return _branch(tx, conversation_id)
 
 
 def _retried(branches: Branches, message_id: str) -> store.Node:
