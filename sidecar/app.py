@@ -38,7 +38,7 @@ from sidecar.local_models.service import (
 )
 from sidecar.media import router as media_router
 from sidecar.media.routed import RoutedSpeakerMatcher, RoutedTranscriber
-from sidecar.media.service import LocalParts, MediaService
+from sidecar.media.service import AttachmentUser, LocalParts, MediaService
 from sidecar.model_routing import router as model_routing_router
 from sidecar.model_routing.schemas import RoutedCapability
 from sidecar.model_routing.service import LocalModelId, ModelRoutingService
@@ -49,6 +49,7 @@ from sidecar.providers.service import ProviderService, RoutedCalls
 from sidecar.retrieval import router as retrieval_router
 from sidecar.retrieval.indexer import SearchIndexer
 from sidecar.retrieval.local_embedder import LocalModelSource
+from sidecar.retrieval.mentions import notes_naming
 from sidecar.retrieval.routed_models import RoutedModelSource, local_embedding
 from sidecar.retrieval.service import RetrievalService
 from sidecar.retrieval.vocabulary import NoteVocabulary
@@ -261,6 +262,7 @@ def build_services(settings: Settings) -> Services:
     media.use_remote_matcher(RoutedSpeakerMatcher(routing))
     inference.watch(media.matches_speakers_now)
     media.listen_for(NoteVocabulary(database, vault))
+    media.attachments.add_user(AttachmentUser("note", notes_naming))
     documents = DocumentService(settings.paths, workers)
     chat = ChatService(database, providers, retrieval, media, documents)
 

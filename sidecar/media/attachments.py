@@ -66,7 +66,7 @@ class AttachmentUser:
     """What its references are called."""
     find: Callable[[Readable, str], list[str]]
     """Returns the ids of what refers to an attachment."""
-    forget: Callable[[Transaction, str], None]
+    forget: Callable[[Transaction, str], None] = lambda _tx, _attachment_id: None
     """Removes what is kept of an attachment that is deleted."""
 
 

@@ -73,11 +73,16 @@ async def test_what_nobody_uses_is_removed_after_its_time(tmp_path: Path) -> Non
         used = await media.transcribed(encoded(samples_of(JFK)[:RATE], "flac"))
         old = (await media.send("old.png", TINY_PNG, key="an-old-attachment")).json()
         young = await media.upload("young.png", TINY_PNG)
+        shown = await media.upload("shown.png", TINY_PNG)
+        picture = f"![plan](/api/media/attachments/{shown['attachment_id']}/content)"
+        note = await app.http.post("/api/notes", json={"title": "Plan", "content": picture})
+        assert note.status_code == 201, note.text
         day = 86_400
         for attachment_id, age in (
             (used["attachment_id"], 100 * day),
             (old["attachment_id"], RETENTION_DAYS * day + 60),
             (young["attachment_id"], RETENTION_DAYS * day - 60),
+            (shown["attachment_id"], 100 * day),
         ):
             await app.services.database.write(
                 lambda tx, age=age, attachment_id=attachment_id: tx.execute(  # type: ignore[misc]
@@ -87,8 +92,13 @@ async def test_what_nobody_uses_is_removed_after_its_time(tmp_path: Path) -> Non
             )
         assert await app.services.media.attachments.clean_up() == 1
         left = {item["attachment_id"] for item in (await app.http.get(ATTACHMENTS)).json()["items"]}
-        assert left == {used["attachment_id"], young["attachment_id"]}
+        assert left == {made["attachment_id"] for made in (used, young, shown)}
         assert not any(name.startswith(old["attachment_id"]) for name in media.kept_files())
+        refused = await app.http.delete(f"{ATTACHMENTS}/{shown['attachment_id']}")
+        assert code_of(refused) == "ATTACHMENT_IN_USE"
+        assert refused.json()["error"]["details"]["references"] == [
+            {"type": "note", "id": note.json()["note_id"]}
+        ]
         answer = await media.send("old.png", TINY_PNG, key="an-old-attachment")
         assert (answer.status_code, code_of(answer)) == (409, "IDEMPOTENCY_EXPIRED")
 
