@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from sidecar.chat.context_fitting import most_tokens
 from sidecar.chat.schemas import Citation
 from sidecar.retrieval.schemas import SearchHit
 from sidecar.retrieval.service import Passage
@@ -28,9 +29,10 @@ class FoundSources:
 class Sources:
     """Numbers the passages that searches find."""
 
-    def __init__(self, characters: int = SOURCE_CHARACTERS) -> None:
-        """*characters* of passages are given to the model at the most, all searches together."""
-        self._left = characters
+    def __init__(self, tokens: int | None = None, characters: int = SOURCE_CHARACTERS) -> None:
+        """*characters* of passages, and about *tokens* of them, are given to the model at the most."""
+        self._characters_left = characters
+        self._tokens_left = tokens
         self._numbers: dict[str, int] = {}
         self.citations: list[Citation] = []
 
@@ -42,11 +44,11 @@ class Sources:
             if known is not None:
                 found.given_before.append(known)
                 continue
-            content = passage.text[: self._left]
+            content = self._fitting(passage.text)
             if len(content) < min(len(passage.text), _SHORTEST_PIECE):
                 found.left_out += 1
                 continue
-            self._left -= len(content)
+            self._take(content)
             citation = _citation(len(self.citations) + 1, hit, passage)
             self._numbers[hit.block_id] = citation.number
             self.citations.append(citation)
@@ -60,6 +62,21 @@ class Sources:
                 }
             )
         return found
+
+    def _fitting(self, text: str) -> str:
+        """Return as much of *text* as there is room for."""
+        content = text[: self._characters_left]
+        if self._tokens_left is None:
+            return content
+        tokens = most_tokens(content)
+        if tokens <= self._tokens_left:
+            return content
+        return content[: len(content) * max(0, self._tokens_left) // tokens]
+
+    def _take(self, content: str) -> None:
+        self._characters_left -= len(content)
+        if self._tokens_left is not None:
+            self._tokens_left -= most_tokens(content)
 
 
 def _citation(number: int, hit: SearchHit, passage: Passage) -> Citation:

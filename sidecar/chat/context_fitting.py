@@ -97,8 +97,6 @@ def _answer_tokens(target: ChatTarget, window: int) -> int:
     return min(target.max_output_tokens or ANSWER_TOKENS, ANSWER_TOKENS, window // 4)
 
 
-def source_characters(target: ChatTarget, most: int) -> int:
-    """Return how much text of sources a reply may hold: *most*, or less for a small window."""
-    if target.context_window is None:
-        return most
-    return min(most, int(target.context_window / 2 / _MOST.wide))
+def source_tokens(target: ChatTarget) -> int | None:
+    """Return how much of the window the sources of a reply may take; None where it isn't known."""
+    return target.context_window // 2 if target.context_window else None

@@ -5,8 +5,8 @@ from typing import Final, Protocol
 
 from sidecar.chat import store
 from sidecar.chat.attachments import AttachmentReader, Documents, ImageTools
-from sidecar.chat.citations import SOURCE_CHARACTERS, Sources
-from sidecar.chat.context_fitting import source_characters
+from sidecar.chat.citations import Sources
+from sidecar.chat.context_fitting import source_tokens
 from sidecar.chat.conversations import Conversations, Question, Reserved
 from sidecar.chat.preparation import Asked, Means, TurnPreparation, TurnTools
 from sidecar.chat.rounds import ChatModels
@@ -101,7 +101,7 @@ class ChatService:
         asked = Asked(request, target, attachments, snapshot, reserved)
         turn = Turn(
             TurnPreparation(self._means, asked),
-            Sources(source_characters(target, SOURCE_CHARACTERS)),
+            Sources(source_tokens(target)),
             Kept(self.conversations, reserved, snapshot) if reserved else None,
             self._running.discard,
         )
