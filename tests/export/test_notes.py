@@ -1,5 +1,6 @@
 """Notes of the vault become documents."""
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -133,3 +134,30 @@ async def test_an_interrupted_export_of_a_note_runs_after_a_restart(tmp_path: Pa
         await client.works(app, job_id)
     async with running_app(tmp_path, open_vault=False) as app:
         assert (await client.ended(app, job_id))["status"] == "completed"
+
+
+@pytest.mark.proves("export.queue.others-unblocked")
+async def test_searches_are_answered_while_hundreds_of_pages_are_made(app: RunningApp) -> None:
+    await new_note(app, "调度", "进程调度与死锁")
+
+    async def search() -> list[Any]:
+        response = await app.http.post("/api/search", json={"query": "死锁", "mode": "fts"})
+        assert response.status_code == 200, response.text
+        hits: list[Any] = response.json()["hits"]
+        return hits
+
+    async def indexed() -> None:
+        while not await search():  # noqa: ASYNC110 - the index tells nobody
+            await asyncio.sleep(0.02)
+
+    await asyncio.wait_for(indexed(), client.WAIT_SECONDS)
+    paragraph = "在现代操作系统中，调度器需要在吞吐量、响应时间与公平之间取得平衡。" * 10
+    pages = "\n\n".join(f"## {number}\n\n{paragraph}" for number in range(2_000))
+    job_id = await client.create(app, markdown_request(pages) | {"format": "pdf"})
+    await client.works(app, job_id)
+    for _ in range(20):
+        assert await search()
+    # They did not wait for the document.
+    assert (await client.read(app, job_id))["status"] == "running"
+    assert (await app.http.post(f"/api/exports/{job_id}/cancel")).status_code == 202
+    assert (await client.ended(app, job_id))["status"] == "cancelled"
