@@ -9,12 +9,13 @@ from sidecar.kernel.database import Database
 from sidecar.kernel.logging import get_logger
 from sidecar.retrieval import vector_store
 from sidecar.retrieval.blocks import plain
-from sidecar.retrieval.embedding import Embedder, checked
+from sidecar.retrieval.embedding import Embedder, Source, checked
 from sidecar.retrieval.vector_file import VectorFile
 from sidecar.retrieval.vector_store import PendingBlock, VectorSet
 
-# So many texts the model takes at once: a query waits for no more than these.
-EMBEDDED_AT_ONCE: Final = 16
+# So many texts the local model takes at once: a query waits for no more than these. A provider is
+# sent several requests at once, and a query needn't wait for them.
+EMBEDDED_AT_ONCE: Final[dict[Source, int]] = {"local": 16, "api": 40}
 _SUFFIX: Final = ".f32"
 
 log = get_logger(__name__)
@@ -52,7 +53,9 @@ class VectorSets:
         if current is None:
             return 0
         blocks = await self._database.read(
-            lambda conn: vector_store.pending_blocks(conn, current, EMBEDDED_AT_ONCE)
+            lambda conn: vector_store.pending_blocks(
+                conn, current, EMBEDDED_AT_ONCE[current.space.source]
+            )
         )
         if not blocks:
             return 0

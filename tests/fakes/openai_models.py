@@ -102,6 +102,8 @@ class FakeModels:
     script: Script = field(default_factory=embeddings)
     asked: list[Asked] = field(default_factory=list)
     hung_up: int = 0
+    gate: asyncio.Event | None = None
+    """While it is there and not set, answers wait."""
     came: asyncio.Event = field(default_factory=asyncio.Event)
     left: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -136,6 +138,8 @@ class FakeModels:
         asked = Asked(method, path, headers, body)
         self.asked.append(asked)
         self.came.set()
+        if self.gate is not None:
+            await self.gate.wait()
         answer = self.script(asked)
         if answer.fault == "hang":
             await reader.read(1)

@@ -55,7 +55,7 @@ async def routed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake: FakeModels
 ) -> AsyncIterator[Routed]:
     models = Models(HashEmbedder())
-    monkeypatch.setattr("sidecar.app.LocalModelSource", lambda *_: models)
+    monkeypatch.setattr("sidecar.app.LocalModelSource", lambda *_, **__: models)
     async with running_app(tmp_path, models_dirs=()) as app:
         assert app.vault is not None
         routing = Routing(app, fake, await new_provider(app, fake.url))
@@ -228,6 +228,23 @@ async def test_a_rate_limit_is_waited_out_while_building(routed: Routed) -> None
     assert statuses.count("PROVIDER_UNAVAILABLE") == 1
 
 
+async def test_a_provider_is_sent_several_requests_at_once(routed: Routed) -> None:
+    for number in range(41):
+        await routed.library.create(f"Note {number}", f"word {number}")
+    await routed.routing.set(embedding=routed.routing.route(dimensions=DIMENSION))
+    routed.fake.gate = asyncio.Event()
+    building = asyncio.create_task(routed.rebuilt())
+
+    async def four_wait() -> bool:
+        return len(routed.fake.asked) == 4
+
+    await eventually(four_wait)
+    routed.fake.gate.set()
+    await building
+    sent = [len(asked.json["input"]) for asked in routed.fake.asked]
+    assert sent == [10, 10, 10, 10, 1]
+
+
 async def test_a_build_that_fails_leaves_the_old_index(routed: Routed) -> None:
     library = routed.library
     await library.create("Note", "a word of mine")
@@ -257,7 +274,7 @@ async def test_the_dimension_is_remembered_over_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake: FakeModels
 ) -> None:
     models = Models(HashEmbedder())
-    monkeypatch.setattr("sidecar.app.LocalModelSource", lambda *_: models)
+    monkeypatch.setattr("sidecar.app.LocalModelSource", lambda *_, **__: models)
     async with running_app(tmp_path, models_dirs=()) as app:
         assert app.vault is not None
         routing = Routing(app, fake, await new_provider(app, fake.url))
