@@ -17,6 +17,7 @@ from pathlib import Path
 from host_bridge.errors import SidecarStartError
 from host_bridge.launcher import Sidecar
 from host_bridge.protocol import SHUTDOWN_LIMIT_SECONDS
+from smoke.chat import chat
 from smoke.documents import make_documents
 from smoke.processes import describe, marked, tree, wait_until_gone
 from smoke.recording_to_document import (
@@ -119,6 +120,7 @@ class Lifecycle:
             for recording in (ENGLISH, CHINESE):
                 RecordingWalk(sidecar, recording, self._vault).run(report)
             report.run("documents", lambda: make_documents(sidecar))
+            report.run("chat with a search and an attachment", lambda: chat(sidecar))
             report.run("cancel in mid-transcription", lambda: self._cancel(sidecar))
         finally:
             report.run("stop", lambda: f"{self._stop(sidecar):.2f} s, exit status 0")
