@@ -8,7 +8,8 @@ from sidecar.retrieval import store
 from sidecar.retrieval.store import FORMAT_STATE, TextState
 from sidecar.retrieval.terms import FORMAT
 
-COPIED_AT_ONCE: Final = 400
+# As many as one statement takes: each one has the index write out what it gathered.
+COPIED_AT_ONCE: Final = 2000
 
 Report = Callable[[int, int], Awaitable[None]]
 

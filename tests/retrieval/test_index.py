@@ -149,7 +149,11 @@ async def test_a_damaged_index_is_mended(vault: Vault) -> None:
 
 
 @pytest.mark.proves("retrieval.rebuild.scopes")
-async def test_what_changes_during_a_rebuild_is_not_lost(vault: Vault) -> None:
+async def test_what_changes_during_a_rebuild_is_not_lost(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Writes come between the steps of the rebuild, to blocks on both sides of where it is.
+    monkeypatch.setattr("sidecar.retrieval.text_index.COPIED_AT_ONCE", 7)
     notes = [await vault.create(f"Note {n}", f"start{n}\n\ncommon") for n in range(40)]
     for turn in range(3):
         await rebuild(vault.app, "fts")
