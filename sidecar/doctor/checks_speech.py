@@ -9,6 +9,7 @@ from sidecar.doctor.findings import Finding, message
 from sidecar.doctor.runner import short_reason
 from sidecar.doctor.sizes import readable_size
 from sidecar.local_models.service import LocalModels
+from sidecar.media.service import SETTINGS_FILE, TranscriptionProfiles
 
 # Each before those that import it, so that a failure is told of the package that has it.
 PACKAGES: Final = {
@@ -72,3 +73,15 @@ def check_speech_models(folders: tuple[Path, ...]) -> Finding:
         hint = message("speech_models.damaged.hint", damaged=found["damaged"])
         return Finding("warning" if whole else "error", summary, hint, details)
     return Finding("ok", summary, None, details)
+
+
+def check_transcription_profiles(data_dir: Path) -> Finding:
+    """Which profiles recordings can be transcribed with, and whether their file can be read."""
+    profiles = TranscriptionProfiles(data_dir)
+    details: dict[str, object] = {"profiles": profiles.names, "wrong_at": profiles.wrong_at}
+    if profiles.wrong_at is None:
+        names = ", ".join(profiles.names)
+        return Finding("ok", message("transcription_profiles.found", names=names), None, details)
+    summary = message("transcription_profiles.wrong", place=profiles.wrong_at or None)
+    hint = message("transcription_profiles.hint", file=data_dir / SETTINGS_FILE)
+    return Finding("warning", summary, hint, details)

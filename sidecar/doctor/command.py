@@ -14,7 +14,11 @@ from sidecar.doctor.checks_data import (
 )
 from sidecar.doctor.checks_documents import check_cjk_fonts, check_libreoffice, check_pango
 from sidecar.doctor.checks_providers import check_chat_servers
-from sidecar.doctor.checks_speech import check_speech_models, check_speech_packages
+from sidecar.doctor.checks_speech import (
+    check_speech_models,
+    check_speech_packages,
+    check_transcription_profiles,
+)
 from sidecar.doctor.checks_system import check_credentials, check_gpu, check_program, check_uv
 from sidecar.doctor.report import as_json as json_report
 from sidecar.doctor.report import as_lines, is_fine
@@ -32,6 +36,7 @@ def all_checks(paths: DataPaths, models_dirs: Sequence[Path]) -> dict[str, Check
         "database": partial(check_database, paths),
         "speech_packages": check_speech_packages,
         "speech_models": partial(check_speech_models, (paths.models, *models_dirs)),
+        "transcription_profiles": partial(check_transcription_profiles, paths.root),
         "managed_runtime": partial(check_managed_runtime, paths),
         "gpu": check_gpu,
         "credentials": partial(check_credentials, paths),

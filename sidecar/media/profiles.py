@@ -78,6 +78,8 @@ class TranscriptionProfiles:
         self._path = data_dir / SETTINGS_FILE
         self._settings = TranscriptionSettings()
         self._stamp: tuple[int, int] | None = None
+        self.wrong_at: str | None = None
+        """Where the file is wrong, if it is: the place of the field, or "" for a file that is no JSON."""
         self.refresh()
 
     def refresh(self) -> None:
@@ -88,10 +90,20 @@ class TranscriptionProfiles:
             if stamp != self._stamp:
                 self._stamp = stamp
                 self._settings = TranscriptionSettings.model_validate_json(self._path.read_bytes())
+                self.wrong_at = None
         except FileNotFoundError:
-            self._stamp, self._settings = None, TranscriptionSettings()
-        except (OSError, ValidationError) as error:
+            self._stamp, self._settings, self.wrong_at = None, TranscriptionSettings(), None
+        except ValidationError as error:
+            self.wrong_at = ".".join(str(part) for part in error.errors()[0]["loc"])
+            log.error("transcription.settings_unusable", extra={"field": self.wrong_at})
+        except OSError as error:
+            self.wrong_at = ""
             log.error("transcription.settings_unusable", extra={"reason": type(error).__name__})
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all profiles."""
+        return list(dict.fromkeys([DEFAULT_PROFILE, *self._settings.profiles]))
 
     @property
     def attachment_limit(self) -> int:

@@ -22,7 +22,7 @@ from sidecar.media.attempt_notes import AttemptNotes
 from sidecar.media.diarization import Diarizer
 from sidecar.media.note_terms import NoteNames, NoteTerms
 from sidecar.media.notes import NoteWriter, TranscriptNotes, WrittenNote
-from sidecar.media.profiles import TranscriptionProfiles
+from sidecar.media.profiles import SETTINGS_FILE, TranscriptionProfiles
 from sidecar.media.recognition import Recogniser
 from sidecar.media.remote import (
     RemoteRecording,
@@ -40,6 +40,7 @@ from sidecar.runtime.service import RuntimeService
 from sidecar.usage.service import UsageLedger
 
 __all__ = [
+    "SETTINGS_FILE",
     "AttachmentFile",
     "AttachmentText",
     "AttachmentUser",
@@ -49,6 +50,7 @@ __all__ = [
     "RemoteSegment",
     "RemoteTranscriber",
     "RemoteTranscript",
+    "TranscriptionProfiles",
     "WrittenNote",
 ]
 

@@ -195,7 +195,7 @@ class _JobListener:
     async def loading(self, model: SpeechModel, device: str) -> None:
         self._notes.chosen(self._job_id, model.path, device)
         await self._ctx.emit("ModelLoading")
-        await self._ctx.progress("loading_model")
+        await self._ctx.progress("starting_over" if self._ctx.job.starts > 1 else "loading_model")
 
     async def started(self, step: Started) -> None:
         self._notes.started(self._job_id, step.device, step.load_ms)

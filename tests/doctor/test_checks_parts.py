@@ -15,7 +15,11 @@ from sidecar.doctor.checks_documents import (
     font_folders,
     fonts_finding,
 )
-from sidecar.doctor.checks_speech import check_speech_models, check_speech_packages
+from sidecar.doctor.checks_speech import (
+    check_speech_models,
+    check_speech_packages,
+    check_transcription_profiles,
+)
 from sidecar.doctor.checks_system import (
     check_credentials,
     check_gpu,
@@ -91,6 +95,30 @@ def test_no_model_gives_a_hint_that_names_the_folder(tmp_path: Path) -> None:
 
     assert finding.status == "missing"
     assert finding.hint is not None and finding.hint.params["folder"] == tmp_path / "models"
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "place"),
+    [
+        (None, "ok", None),
+        ('{"profiles": {"fast": {"beam_size": 1}}}', "ok", None),
+        ('{"profiles": {"fast": {"beam_size": 0}}}', "warning", "profiles.fast.beam_size"),
+        ("{", "warning", ""),
+    ],
+)
+def test_wrong_profiles_are_told_with_their_place(
+    tmp_path: Path, content: str | None, status: str, place: str | None
+) -> None:
+    if content is not None:
+        (tmp_path / "transcription.json").write_text(content, encoding="utf-8")
+
+    finding = check_transcription_profiles(tmp_path)
+
+    assert finding.status == status
+    assert finding.details["wrong_at"] == place
+    assert finding.details["profiles"] == ["default"] + (
+        ["fast"] if status == "ok" and content else []
+    )
 
 
 def test_chinese_fonts_are_known_by_their_files(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What is left of uploads and jobs when the server is killed, seen on real processes."""
 
+import json
 import os
 from collections.abc import Callable
 from contextlib import closing
@@ -55,6 +56,13 @@ def _until(
     return seen
 
 
+def _phases(sidecar: Sidecar, job_id: str) -> set[str]:
+    """Return the phases that a job's progress told of."""
+    with closing(sidecar.events(f"{TRANSCRIPTIONS}/{job_id}/events")) as events:
+        told = [json.loads(event.data)["data"] for event in events if event.event == "Progress"]
+    return {progress["phase"] for progress in told}
+
+
 @pytest.mark.proves(
     "media.restart.queued", "media.restart.running", "media.restart.no-duplicates", "media.restart.completed",
     "media.attachments.persisted", "media.idempotency.after-restart", "media.revisions.persisted",
@@ -90,6 +98,9 @@ def test_jobs_go_on_after_a_kill(relaunch: Callable[[], Sidecar]) -> None:
         starts = [segment["start_time"] for segment in job["segments"]]
         assert starts == sorted(set(starts))
     assert _until(second, running)[: len(seen)] == seen
+    # Half a transcript is not gone on with, and whoever watches is told so.
+    assert "starting_over" in _phases(second, running)
+    assert "starting_over" not in _phases(second, queued)
 
 
 @pytest.mark.proves("media.restart.running")

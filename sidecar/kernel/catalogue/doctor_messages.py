@@ -13,6 +13,7 @@ TITLES: Final[dict[str, Text]] = {
     "doctor.title.database": Text("Database", "数据库"),
     "doctor.title.speech_packages": Text("Speech recognition", "语音识别组件"),
     "doctor.title.speech_models": Text("Speech models", "语音模型"),
+    "doctor.title.transcription_profiles": Text("Transcription profiles", "转写配置"),
     "doctor.title.managed_runtime": Text("Managed runtime", "托管运行环境"),
     "doctor.title.gpu": Text("Graphics card", "显卡"),
     "doctor.title.credentials": Text("Secret store", "密钥存储"),
@@ -133,6 +134,14 @@ SPEECH: Final[dict[str, Text]] = {
     "doctor.speech_models.damaged.hint": Text(
         "Files of {damaged} are missing or cut off; download the model again.",
         "{damaged} 的文件缺失或不完整，请重新下载该模型。",
+    ),
+    "doctor.transcription_profiles.found": Text("{names}", "可用：{names}"),
+    "doctor.transcription_profiles.wrong": Text(
+        "The settings file cannot be used[: look at {place}]", "设置文件无法使用[：请检查 {place}]"
+    ),
+    "doctor.transcription_profiles.hint": Text(
+        "Until it is mended, only the default profile is there: {file}",
+        "修正之前只有默认配置可用：{file}",
     ),
 }
 

@@ -22,6 +22,7 @@ PHASES: Final[dict[str, Text]] = {
     "phase.completed": Text("Done", "已完成"),
     "phase.failed": Text("Failed", "失败"),
     "phase.cancelled": Text("Cancelled", "已取消"),
+    "phase.starting_over": Text("Starting over after a restart", "重启后重新开始"),
     "phase.loading_model": Text("Loading the model", "正在加载模型"),
     "phase.decoding": Text("Reading the recording", "正在读取录音"),
     "phase.uploading": Text("Uploading the recording", "正在上传录音"),
