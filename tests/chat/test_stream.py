@@ -1,6 +1,7 @@
 """The stream of one answer, over all its rounds, and what is kept of it."""
 
 import asyncio
+import random
 from pathlib import Path
 from typing import Any
 
@@ -255,6 +256,36 @@ async def test_many_chats_at_once_stay_apart(chat: Chat) -> None:
         assert (await chat.contents(conversation_id))[-1] == told.text
 
     await asyncio.gather(*(one(number) for number in range(20)))
+
+
+async def test_readers_may_leave_at_any_moment(chat: Chat) -> None:
+    pieces = [f"{number} " for number in range(120)]
+    chat.upstream.respond = lambda _: openai_chat.stream(Turn(text=pieces, thinking=["hm"]))
+    moments = random.Random(4711)
+    whole = "".join(pieces)
+
+    async def one(leaves_after: int) -> None:
+        talk = await chat.conversation()
+        async with chat.reading(conversation_id=talk) as stream:
+            for _ in range(leaves_after):
+                await stream.next()
+        seen = stream.told.text
+
+        async def stored() -> bool:
+            return len(await chat.messages(talk)) == 2
+
+        await eventually(stored)
+        question, reply = await chat.messages(talk)
+        assert reply["parent_message_id"] == question["message_id"]
+        # All that was shown is kept, and no more than was said.
+        assert reply["content"].startswith(seen) and whole.startswith(reply["content"])
+        ends = {"completed", "cancelled"} if reply["content"] == whole else {"cancelled"}
+        assert reply["status"] in ends
+
+    await asyncio.gather(*(one(moments.randint(0, 121)) for _ in range(20)))
+    await eventually(lambda: not chat.app.services.chat._running)
+    state = (await chat.app.http.get("/api/chat/conversations")).json()["items"]
+    assert {item["active_response_id"] for item in state} == {None}
 
 
 async def test_a_slow_reader_gets_everything(chat: Chat) -> None:
