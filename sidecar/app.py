@@ -31,6 +31,7 @@ from sidecar.kernel.settings import Settings, resolve_settings
 from sidecar.kernel.workers import WorkerPool
 from sidecar.local_models import router as local_models_router
 from sidecar.local_models.service import (
+    AttemptLog,
     InstalledModels,
     LocalModels,
     LocalModelService,
@@ -220,7 +221,13 @@ def build_services(settings: Settings) -> Services:
     models = LocalModels(models_dirs)
     library = ModelLibrary(settings.paths.models, models)
     installed = InstalledModels(library)
-    embedders = LocalModelSource(models_dirs, workers, models.files.is_unchanged, library.rank)
+    embedders = LocalModelSource(
+        models_dirs,
+        workers,
+        models.files.is_unchanged,
+        library.rank,
+        note=AttemptLog(database).submit,
+    )
     ledger = UsageLedger(database)
     providers = ProviderService(database, credentials, ledger, development=settings.development)
     routing = ModelRoutingService(

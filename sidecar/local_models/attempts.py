@@ -23,6 +23,10 @@ class AttemptLog:
         """Note an attempt in the transaction that ends it."""
         store.add_attempt(tx, attempt)
 
+    def submit(self, attempt: Attempt) -> None:
+        """Note an attempt soon, without waiting for that. From any thread."""
+        self._database.submit(lambda tx: store.add_attempt(tx, attempt))
+
     async def page(self) -> DiagnosticsResponse:
         """Return the newest attempts, newest first."""
         rows = await self._database.read(store.attempts)

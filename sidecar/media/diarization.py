@@ -183,7 +183,10 @@ class Diarizer:
         async for message in messages:
             data: Mapping[str, Any] = message["data"]
             if message["type"] == "result":
-                turns = Turns(Turn(**turn) for turn in data["turns"])
+                turns = Turns(
+                    (Turn(**turn) for turn in data["overlapping"]),
+                    (Turn(**turn) for turn in data["turns"]),
+                )
                 await listener.diarization_completed(len(turns.speakers))
                 return turns
             if data["stage"] == "fell_back":

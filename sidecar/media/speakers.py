@@ -1,6 +1,6 @@
 """Who said what: joins the turns of speakers with the recogniser's segments and words."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -26,37 +26,56 @@ class Turn:
 
 
 class Turns:
-    """The turns of a recording. They don't overlap."""
+    """The turns of a recording. Several people may talk at once."""
 
-    def __init__(self, turns: Iterable[Turn]) -> None:
-        self._turns = sorted(turns, key=lambda turn: turn.start)
-        self._ends = [turn.end for turn in self._turns]
+    def __init__(self, turns: Iterable[Turn], alone: Iterable[Turn] = ()) -> None:
+        """*alone* are turns that don't overlap: they decide between people who talk equally much."""
+        self._turns = _Sorted(turns)
+        self._alone = _Sorted(alone)
 
     def __len__(self) -> int:
-        return len(self._turns)
+        return len(self._turns.turns)
 
     @property
     def speakers(self) -> set[str]:
         """The labels of everybody who talks."""
-        return {turn.speaker for turn in self._turns}
+        return {turn.speaker for turn in self._turns.turns}
 
     def speaker_of(self, start: float, end: float) -> str | None:
         """Return who talks most from *start* to *end*; else who talks nearest, or None."""
-        first = bisect_right(self._ends, start)
-        shares: dict[str, float] = {}
-        for turn in self._turns[first:]:
-            if turn.start >= end:
-                break
-            share = min(end, turn.end) - max(start, turn.start)
-            shares[turn.speaker] = shares.get(turn.speaker, 0.0) + share
+        shares = self._turns.shares(start, end)
         if shares:
-            return max(shares, key=lambda speaker: shares[speaker])
+            alone = self._alone.shares(start, end)
+            return max(shares, key=lambda who: (round(shares[who], 2), alone.get(who, 0.0)))
         near = [
             (max(turn.start - end, start - turn.end), turn.speaker)
-            for turn in self._turns[max(0, first - 1) : first + 1]
+            for turn in self._turns.between(start - NEAREST_SECONDS, end + NEAREST_SECONDS)
         ]
-        distance, speaker = min(near, default=(float("inf"), ""))
-        return speaker if distance <= NEAREST_SECONDS else None
+        return min(near, default=(0.0, None))[1]
+
+
+class _Sorted:
+    """Turns by their start."""
+
+    def __init__(self, turns: Iterable[Turn]) -> None:
+        self.turns = sorted(turns, key=lambda turn: turn.start)
+        self._starts = [turn.start for turn in self.turns]
+        self._longest = max((turn.end - turn.start for turn in self.turns), default=0.0)
+
+    def between(self, start: float, end: float) -> list[Turn]:
+        """Return the turns that are going on at some moment from *start* to *end*."""
+        first = bisect_left(self._starts, start - self._longest)
+        last = bisect_right(self._starts, end)
+        return [turn for turn in self.turns[first:last] if turn.end >= start]
+
+    def shares(self, start: float, end: float) -> dict[str, float]:
+        """Return how long each speaker talks from *start* to *end*."""
+        found: dict[str, float] = {}
+        for turn in self.between(start, end):
+            share = min(end, turn.end) - max(start, turn.start)
+            if share > 0:
+                found[turn.speaker] = found.get(turn.speaker, 0.0) + share
+        return found
 
 
 def with_speakers(segments: Iterable[Mapping[str, Any]], turns: Turns) -> list[dict[str, Any]]:

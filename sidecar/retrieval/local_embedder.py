@@ -5,12 +5,10 @@ import base64
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.logging import get_logger
-from sidecar.kernel.workers import Worker, WorkerPool, WorkerSpec
-from sidecar.local_models.service import ModelUse
+from sidecar.kernel.workers import WorkerPool, WorkerSpec
 from sidecar.retrieval.embedding import Embedder, Reranker, VectorSpace
 from sidecar.retrieval.embedding_worker import WORKER_NAME
 from sidecar.retrieval.model_description import (
@@ -19,6 +17,7 @@ from sidecar.retrieval.model_description import (
     read_embedding_model,
     read_reranker,
 )
+from sidecar.retrieval.model_worker import ModelWorker, Note, Work, folder_of
 
 if TYPE_CHECKING:
     from sidecar.retrieval.embedding import Vectors
@@ -27,16 +26,14 @@ log = get_logger(__name__)
 
 # A model that is installed or removed is noticed after this long.
 LOOK_SECONDS: Final = 2.0
-_WORKER_FAILURES: Final = ("WORKER_CRASHED", "WORKER_TIMEOUT", "INTERNAL_ERROR")
 
 
 class LocalEmbedder:
     """An embedding model in a folder."""
 
-    def __init__(self, description: ModelDescription, worker: Worker, use: ModelUse) -> None:
+    def __init__(self, description: ModelDescription, worker: ModelWorker) -> None:
         self._description = description
         self._worker = worker
-        self._use = use
         self._space = VectorSpace(
             description.model_id,
             description.model_version,
@@ -47,7 +44,7 @@ class LocalEmbedder:
     @property
     def folder(self) -> Path:
         """Where it lies."""
-        return _folder_of(self._description)
+        return folder_of(self._description)
 
     @property
     def space(self) -> VectorSpace:
@@ -56,24 +53,18 @@ class LocalEmbedder:
 
     async def embed_queries(self, texts: Sequence[str]) -> "Vectors":
         """Return the vectors of what is looked for."""
-        return await self._embed(self._description.query_prefix, texts)
+        return await self._embed(self._description.query_prefix, texts, series=False)
 
     async def embed_passages(self, texts: Sequence[str]) -> "Vectors":
         """Return the vectors of what is found."""
-        return await self._embed(self._description.passage_prefix, texts)
+        return await self._embed(self._description.passage_prefix, texts, series=True)
 
-    async def _embed(self, prefix: str, texts: Sequence[str]) -> "Vectors":
+    async def _embed(self, prefix: str, texts: Sequence[str], *, series: bool) -> "Vectors":
         import numpy as np  # noqa: PLC0415 - heavy
 
-        with self._use.of(_folder_of(self._description)):
-            answer = await _ask(
-                self._worker,
-                "embed",
-                {
-                    "model": self._description.to_params(),
-                    "texts": [prefix + text for text in texts],
-                },
-            )
+        params = {"texts": [prefix + text for text in texts]}
+        work = Work("embedding", "embed", params, series=series)
+        answer = await self._worker.ask(self._description, work)
         flat = np.frombuffer(base64.b64decode(answer["vectors"]), "<f4")
         return flat.reshape(len(texts), answer["dimension"])
 
@@ -81,35 +72,16 @@ class LocalEmbedder:
 class LocalReranker:
     """A cross-encoder in a folder."""
 
-    def __init__(self, description: ModelDescription, worker: Worker, use: ModelUse) -> None:
+    def __init__(self, description: ModelDescription, worker: ModelWorker) -> None:
         self._description = description
         self._worker = worker
-        self._use = use
 
     async def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         """Return how well each text answers the query, from 0 to 1."""
-        with self._use.of(_folder_of(self._description)):
-            answer = await _ask(
-                self._worker,
-                "judge",
-                {"model": self._description.to_params(), "query": query, "texts": list(texts)},
-            )
+        work = Work("rerank", "judge", {"query": query, "texts": list(texts)})
+        answer = await self._worker.ask(self._description, work)
         scores: list[float] = answer["scores"]
         return scores
-
-
-async def _ask(worker: Worker, method: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Return the worker's answer; raises ``EMBEDDING_MODEL_UNAVAILABLE`` if it has none."""
-    try:
-        async for message in worker.request(method, params):
-            if message["type"] == "result":
-                data: dict[str, Any] = message["data"]
-                return data
-    except ProjectError as error:
-        if error.code in _WORKER_FAILURES:
-            raise ProjectError("EMBEDDING_MODEL_UNAVAILABLE") from error
-        raise
-    raise ProjectError("EMBEDDING_MODEL_UNAVAILABLE")
 
 
 class LocalModelSource:
@@ -117,7 +89,7 @@ class LocalModelSource:
 
     *is_usable* tells of a folder whether its files are those that were installed; it reads the disk.
     Where several models are installed, the one whose folder's name has the lowest *rank* is used; of
-    equals the first by name.
+    equals the first by name. *note* keeps how each call went.
     """
 
     def __init__(
@@ -126,12 +98,12 @@ class LocalModelSource:
         workers: WorkerPool,
         is_usable: Callable[[Path], bool] = lambda _: True,
         rank: Callable[[str], int] = lambda _: 0,
+        note: Note = lambda _: None,
     ) -> None:
         self._folders = tuple(folders)
         self._is_usable = is_usable
         self._rank = rank
-        self._use = ModelUse()
-        self._worker = workers.add(WorkerSpec(WORKER_NAME))
+        self._worker = ModelWorker(workers.add(WorkerSpec(WORKER_NAME)), note)
         self._found: tuple[Embedder | None, Reranker | None] = (None, None)
         self._looked_at: float | None = None
         self._looking = asyncio.Lock()
@@ -151,7 +123,7 @@ class LocalModelSource:
 
     def folders_at_work(self) -> set[Path]:
         """Return the folders of the models that answer a request right now."""
-        return self._use.folders()
+        return self._worker.folders_at_work()
 
     async def embedding_folder(self) -> Path | None:
         """Return the folder of the model that :meth:`local` returns."""
@@ -164,8 +136,8 @@ class LocalModelSource:
             if self._looked_at is None or now - self._looked_at > LOOK_SECONDS:
                 embedding, reranker = await asyncio.to_thread(self._search)
                 self._found = (
-                    LocalEmbedder(embedding, self._worker, self._use) if embedding else None,
-                    LocalReranker(reranker, self._worker, self._use) if reranker else None,
+                    LocalEmbedder(embedding, self._worker) if embedding else None,
+                    LocalReranker(reranker, self._worker) if reranker else None,
                 )
                 self._looked_at = time.monotonic()
             return self._found
@@ -206,10 +178,6 @@ class LocalModelSource:
             description = None
         self._described[key] = (stamp, description)
         return description
-
-
-def _folder_of(description: ModelDescription) -> Path:
-    return Path(description.tokenizer_file).parent
 
 
 def _stamp(folder: Path) -> int:

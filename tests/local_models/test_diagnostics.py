@@ -9,10 +9,15 @@ from typing import Any
 import pytest
 
 from sidecar.kernel.database import Transaction
+from sidecar.kernel.errors import ProjectError
+from sidecar.kernel.workers import WorkerPool
 from sidecar.local_models.service import Attempt
+from sidecar.retrieval import model_worker
+from sidecar.retrieval.local_embedder import LocalModelSource
 from tests.app_client import MODELS_DIR, RunningApp, running_app
 from tests.media.client import MediaClient
 from tests.media.samples import JFK, RATE, encoded, samples_of
+from tests.retrieval.real_model import OWN, lay
 
 PATH = "/api/local-models/diagnostics"
 FIELDS = {
@@ -138,7 +143,7 @@ async def test_real_work_with_an_imported_model(app: RunningApp) -> None:
 
     completed, cancelled = await records(app)
     assert (completed["status"], completed["model_id"]) == ("completed", "whisper-base")
-    assert (completed["requested_device"], completed["actual_device"]) == ("cpu", "cpu")
+    assert (completed["requested_device"], completed["actual_device"]) == ("auto", "cpu")
     assert completed["load_ms"] > 0 and completed["duration_ms"] > 0
     assert (cancelled["status"], cancelled["error_code"]) == (
         "cancelled",
@@ -161,3 +166,56 @@ async def model(app: RunningApp) -> dict[str, Any]:
 
 async def status(app: RunningApp) -> str:
     return str((await model(app))["status"])
+
+
+@pytest.mark.proves(
+    "local-models.diagnostics.calls-and-fallbacks", "local-models.diagnostics.failures-recorded"
+)
+async def test_calls_of_an_embedding_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query is a call; passages that are embedded one batch after the other are one."""
+    monkeypatch.setattr(model_worker, "PAUSE_SECONDS", 0.2)
+    notes: list[Attempt] = []
+    workers = WorkerPool()
+    folder = lay(tmp_path / "mini", embedding=OWN)
+    embedder = await LocalModelSource((folder,), workers, note=notes.append).local()
+    assert embedder is not None
+    await embedder.embed_queries(["a question"])
+    for _ in range(3):
+        await embedder.embed_passages(["a secret passage"] * 4)
+    assert [(note.purpose, note.status) for note in notes] == [("embedding", "completed")]
+    async with asyncio.timeout(10):
+        while len(notes) < 2:  # noqa: ASYNC110 - a pause has no event
+            await asyncio.sleep(0.02)
+    query, passages = notes
+    assert query.load_ms is not None and query.load_ms > 0
+    assert (passages.load_ms, passages.actual_device) == (None, "cpu")
+    assert passages.duration_ms is not None and passages.duration_ms > 0
+    assert {note.model_id for note in notes} == {"MiniLM"}
+    (folder / "model.onnx").write_bytes(b"no model")
+    await workers.close()
+    broken = WorkerPool()
+    damaged = await LocalModelSource((folder,), broken, note=notes.append).local()
+    assert damaged is not None
+    with pytest.raises(ProjectError):
+        await damaged.embed_passages(["a passage"])
+    await broken.close()
+    assert (notes[-1].status, notes[-1].actual_device) == ("failed", None)
+    assert notes[-1].error_code == "EMBEDDING_MODEL_UNAVAILABLE"
+
+
+async def test_embeddings_are_noted_in_the_application(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_worker, "PAUSE_SECONDS", 0.1)
+    lay(tmp_path / "models" / "mini", embedding=OWN)
+    async with running_app(tmp_path, models_dirs=(tmp_path / "models",)) as app:
+        body = {"texts": ["I heard a beep."]}
+        answer = await app.http.post("/api/models/embeddings", json=body)
+        assert answer.status_code == 200, answer.text
+        async with asyncio.timeout(10):
+            while not (found := await records(app)):  # noqa: ASYNC110 - it is noted soon after
+                await asyncio.sleep(0.02)
+    (record,) = found
+    assert (record["purpose"], record["model_id"]) == ("embedding", "MiniLM")
+    assert (record["status"], record["actual_device"]) == ("completed", "cpu")
+    assert record["load_ms"] > 0

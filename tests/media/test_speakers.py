@@ -41,6 +41,17 @@ def test_the_speaker_is_who_talks_most() -> None:
     assert TURNS.speakers == {"a", "b"}
 
 
+def test_of_several_who_talk_at_once_the_longest_counts() -> None:
+    """The turns that don't overlap cut a short word into pieces; they only decide between equals."""
+    both = [Turn(6.73, 7.19, "a"), Turn(6.75, 7.03, "b")]
+    alone = [Turn(6.73, 6.75, "a"), Turn(6.75, 7.03, "b"), Turn(7.03, 7.19, "a")]
+    assert Turns(both, alone).speaker_of(6.38, 6.94) == "a"
+    assert Turns(both, alone).speaker_of(6.8, 6.9) == "b"
+    long = [Turn(0.0, 60.0, "a"), *(Turn(n + 0.1, n + 0.2, "b") for n in range(1, 50))]
+    assert Turns(long).speaker_of(49.0, 49.4) == "a"
+    assert Turns(long).speaker_of(60.5, 60.8) == "a"
+
+
 def test_speech_between_turns_belongs_to_the_nearest_within_a_second() -> None:
     assert TURNS.speaker_of(5.2, 5.4) == "a"
     assert TURNS.speaker_of(7.2, 7.6) == "b"
