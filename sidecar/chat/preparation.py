@@ -17,6 +17,7 @@ from sidecar.chat.rounds import ChatModels, Rounds
 from sidecar.chat.schemas import ChatRequest
 from sidecar.chat.store import Snapshot
 from sidecar.chat.turn_tools import ChatEvent, TurnTool
+from sidecar.kernel.clock import local_today
 from sidecar.media.schemas import Attachment
 from sidecar.providers.schemas import ChatTarget, Message
 from sidecar.retrieval.service import RetrievalService
@@ -106,7 +107,7 @@ class TurnPreparation:
         return Rounds(self._means.models, prompt, tools, reply)
 
     def _rules(self, *, searches: bool) -> list[str]:
-        rules = [prompts.SEARCH] if searches else []
+        rules = [prompts.search_rules(local_today())] if searches else []
         if self._material.texts or any(
             prompts.is_reference(turn[0].content) for turn in self._turns
         ):

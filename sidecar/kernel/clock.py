@@ -1,6 +1,6 @@
 """Time as the wire shows it."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 
 def format_utc(moment: datetime) -> str:
@@ -21,3 +21,8 @@ def utc_in(seconds: float) -> str:
 def parse_utc(text: str) -> datetime:
     """Return the moment that :func:`utc_now` wrote as *text*."""
     return datetime.fromisoformat(text)
+
+
+def local_today() -> date:
+    """Return the day that it is where this machine stands."""
+    return datetime.now(UTC).astimezone().date()

@@ -1,12 +1,14 @@
 """Sources, and which of them a text cites."""
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sidecar.chat.citation_marks import used_numbers
+from sidecar.chat.prompts import search_rules
 from sidecar.vault.schemas import TranscriptOrigin, TranscriptPassage
 from tests.chat.conftest import Chat, running_chat, searching
 from tests.chat.test_retrieval import system_of
@@ -104,6 +106,8 @@ async def test_the_rules_for_marks(chat: Chat) -> None:
     assert "[1][2]" in rules and "right behind each statement" in rules
     assert "Never renumber" in rules
     assert "never present general knowledge as the content of a note" in rules
+    assert search_rules(date(2026, 11, 30)).endswith("Today is 2026-11-30, Monday.")
+    assert "\nToday is 20" in rules
 
 
 @pytest.mark.proves(

@@ -12,7 +12,7 @@ from sidecar.chat import retrieval_tool
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.logging import JsonFormatter
 from sidecar.retrieval.schemas import SearchRequest, SearchResponse
-from tests.chat.conftest import SEARCH, Chat, searching
+from tests.chat.conftest import SEARCH, Chat, events_of, searching
 from tests.fakes.openai_chat import sent_tools
 from tests.fakes.upstream import Call, Turn
 
@@ -111,15 +111,21 @@ async def test_text_before_a_search_comes_before_it(chat: Chat, watched: Watched
 )
 async def test_a_provider_without_tools_answers_with_a_notice(chat: Chat, watched: Watched) -> None:
     plain = await chat.provider("chat", "streaming")
-    chat.says(Turn(text=["From what I know."]), Turn(text=["hello"]))
+    chat.says(*(Turn(text=["From what I know."]) for _ in range(3)))
     told = await chat.ask(use_rag=True, provider_id=plain)
     assert told.names == ["ContextStatus", "TextDelta", "Done"]
     assert told.events[0].data["kind"] == "retrieval_unavailable" and told.events[0].data["message"]
     assert told.text == "From what I know."
+    chinese = await chat.app.http.post(
+        "/api/chat",
+        json=chat.body(use_rag=True, provider_id=plain),
+        headers={"Accept-Language": "zh-CN"},
+    )
+    assert "笔记" in events_of(chinese.text)[0].data["message"]
     await chat.ask(use_rag=True)
     # The same model, and what counts is what the provider declares.
-    assert [sent_tools(body) for body in chat.sent] == [[], [SEARCH]]
-    assert chat.sent[0]["model"] == chat.sent[1]["model"] and watched.requests == []
+    assert [sent_tools(body) for body in chat.sent] == [[], [], [SEARCH]]
+    assert chat.sent[0]["model"] == chat.sent[2]["model"] and watched.requests == []
 
 
 @pytest.mark.proves("chat.retrieval.off")
