@@ -80,7 +80,9 @@ class Sketch:
         # Among the nearest the error is greatest: what the short form leaves out of them is alike, too.
         reach = float(errors[best].mean() + allowance * errors.std())
         found = places[scores >= exact[best].min() - reach]
-        return found if len(found) <= MOST_CANDIDATES * len(places) else places
+        if len(found) > MOST_CANDIDATES * len(places):
+            return places
+        return np.union1d(found, places[likely])
 
     def _measure(self, rows: Any, places: Any, draw: Any) -> tuple[float, float]:
         """Return the allowance that is needed, and the part of exact hits that it finds."""
