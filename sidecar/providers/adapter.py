@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from sidecar.providers.event_parts import whole_characters
 from sidecar.providers.failures import UpstreamError
 from sidecar.providers.frames import Frame, FrameReader
 from sidecar.providers.profiles import Profile
@@ -146,6 +147,7 @@ def guessed_capabilities(model: str) -> list[Capability]:
 
 def model_info(model: str, facts: Mapping[str, Any]) -> ModelInfo:
     """Return an item of a list of models from what the vendor told; wrong types count as untold."""
+    model = whole_characters(model)
     return ModelInfo(
         model=model,
         display_name=_text(facts.get("display_name")) or model,
@@ -158,7 +160,7 @@ def model_info(model: str, facts: Mapping[str, Any]) -> ModelInfo:
 
 
 def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value.strip() else None
+    return whole_characters(value) if isinstance(value, str) and value.strip() else None
 
 
 def _positive(value: Any) -> int | None:

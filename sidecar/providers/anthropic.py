@@ -222,9 +222,9 @@ class AnthropicDecoder:
         if kind == "message_start":
             self._told_usage |= _object(_object(told.get("message")).get("usage"))
         elif kind == "content_block_start":
-            yield from self._start(told.get("index"), told.get("content_block"))
+            yield from self._start(_index(told), told.get("content_block"))
         elif kind == "content_block_delta":
-            yield from self._delta(told.get("index"), told.get("delta"))
+            yield from self._delta(_index(told), told.get("delta"))
         elif kind == "message_delta":
             self._told_usage |= {
                 name: value
@@ -263,7 +263,7 @@ class AnthropicDecoder:
             if block.get("input"):
                 yield from self._calls.add(index, arguments=block["input"])
         elif kind in _SIGNED:
-            self._blocks[index] = dict(block)
+            self._blocks[index] = {**block, "thinking": ""} if kind == "thinking" else dict(block)
             yield from self._delta(
                 index, {"type": "thinking_delta", "thinking": block.get("thinking") or ""}
             )
@@ -286,6 +286,11 @@ class AnthropicDecoder:
             self._blocks[index]["signature"] = _required(delta, "signature")
         elif kind == "input_json_delta":
             yield from self._calls.add(index, arguments=_required(delta, "partial_json"))
+
+
+def _index(told: dict[str, Any]) -> int | None:
+    index = told.get("index")
+    return index if isinstance(index, int) else None
 
 
 def _required(delta: dict[str, Any], name: str) -> str:

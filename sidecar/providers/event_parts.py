@@ -70,7 +70,7 @@ class WholeCharacters:
         self._half = ""
         if text and "\ud800" <= text[-1] <= "\udbff":
             self._half, text = text[-1], text[:-1]
-        return _joined(text)
+        return whole_characters(text)
 
     def rest(self) -> str:
         """Return a sign for a half whose other half never came."""
@@ -78,7 +78,8 @@ class WholeCharacters:
         return _REPLACEMENT if half else ""
 
 
-def _joined(text: str) -> str:
+def whole_characters(text: str) -> str:
+    """Return *text* with halves joined, and a sign for a half without its other half: it can be stored and sent."""
     if not any("\ud800" <= character <= "\udfff" for character in text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -174,6 +175,7 @@ class ToolCallParts:
 
         An index that comes again with another id and a name is another call: some give each the same.
         """
+        call_id = call_id if isinstance(call_id, str) else None
         if ("id", call_id) in self._calls:
             return ("id", call_id)
         if isinstance(index, int):
@@ -195,10 +197,10 @@ class ToolCallParts:
         self._last = key
         call = self._calls.setdefault(key, _Call())
         if call.call_id is None and isinstance(call_id, str) and call_id:
-            call.call_id = call_id
+            call.call_id = whole_characters(call_id)
         if isinstance(name, str) and name and not call.started and name != call.name:
             # Some repeat the whole name in each piece, some cut it into pieces.
-            call.name += name
+            call.name += whole_characters(name)
         piece = _as_text(arguments)
         if not piece:
             return
@@ -283,7 +285,7 @@ def arguments_object(text: str) -> dict[str, Any]:
         written = json.dumps(value, ensure_ascii=False)
         if not written.isascii():
             # Half a character could neither be stored nor sent on.
-            value = json.loads(_joined(written))
+            value = json.loads(whole_characters(written))
     except (ValueError, RecursionError) as error:
         reason = {"reason": "tool_arguments_not_json"}
         raise UpstreamError("PROVIDER_INVALID_RESPONSE", reason) from error
@@ -301,5 +303,6 @@ def finished_call(call_id: Any, name: Any, arguments: Any, names: ToolNames) -> 
     """Return a call that came in one piece; raises as :meth:`ToolCallParts.end`."""
     if not isinstance(name, str) or not name:
         raise UpstreamError("PROVIDER_INVALID_RESPONSE", {"reason": "tool_call_without_name"})
-    known = call_id if isinstance(call_id, str) and call_id else new_tool_call_id()
-    return ToolCall(known, names.ours(name), arguments_object(_as_text(arguments)))
+    known = whole_characters(call_id) if isinstance(call_id, str) else ""
+    name = names.ours(whole_characters(name))
+    return ToolCall(known or new_tool_call_id(), name, arguments_object(_as_text(arguments)))

@@ -18,6 +18,7 @@ from sidecar.providers.event_parts import (
     thinking_delta,
     token_usage,
     usage_event,
+    whole_characters,
 )
 from sidecar.providers.failures import failure_told_in_stream
 from sidecar.providers.frames import Frame, NdjsonReader
@@ -262,4 +263,6 @@ def _metadata(item: dict[str, Any]) -> dict[str, Any]:
     details = item.get("details")
     wanted = ("family", "parameter_size", "quantization_level")
     known = details if isinstance(details, dict) else {}
-    return {name: known[name] for name in wanted if isinstance(known.get(name), str)}
+    return {
+        name: whole_characters(known[name]) for name in wanted if isinstance(known.get(name), str)
+    }

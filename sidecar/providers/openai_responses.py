@@ -207,10 +207,10 @@ class ResponsesDecoder:
 
     def _key_of(self, told: dict[str, Any]) -> Any:
         """Return what an item goes by: its id, or its place where a server gives only that."""
-        item = told.get("item")
+        item, index = told.get("item"), told.get("output_index")
         item_id = told.get("item_id") or (item.get("id") if isinstance(item, dict) else None)
-        place = ("place", told.get("output_index"))
-        if item_id is None:
+        place = ("place", index if isinstance(index, int) else None)
+        if not isinstance(item_id, str):
             return self._ids.get(place, place)
         self._ids.setdefault(place, item_id)
         return item_id
