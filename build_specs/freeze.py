@@ -20,6 +20,8 @@ from build_specs.tauri_layout import target_triple, write_tauri_layout
 from build_specs.version_resource import version_resource
 from host_bridge.errors import SidecarStartError
 from host_bridge.launcher import launch
+from sidecar.kernel.processes import plain_command
+from sidecar.media.diarization import WORKER_MODULE
 from sidecar.version import VERSION
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -64,6 +66,7 @@ def freeze(dist: Path, *, clean: bool, target: str | None = None) -> Path:
     _run_pyinstaller(dist, clean=clean)
     executable = dist / "sidecar" / ("sidecar.exe" if sys.platform == "win32" else "sidecar")
     _check_version(executable)
+    _check_plain_sources(executable)
     seconds = time.monotonic() - started
     triple = target or target_triple()
     bundled = write_tauri_layout(executable.parent, dist / "tauri", version=VERSION, triple=triple)
@@ -131,6 +134,21 @@ def _check_start(executable: Path) -> float:
     if exit_code:
         raise FreezeError(f"{executable} ended with exit status {exit_code}: {sidecar.log_tail()}")
     return sidecar.process.ready_seconds
+
+
+def _check_plain_sources(executable: Path) -> None:
+    """What a foreign interpreter runs must be there as source, with all that it imports of ours."""
+    bundle = executable.parent / "_internal"
+    result = subprocess.run(
+        plain_command(Path(sys.executable), WORKER_MODULE, write_bytecode=False, root=bundle),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=_VERSION_TIMEOUT_SECONDS,
+        check=False,
+    )
+    if '"type":"ready"' not in result.stdout:
+        raise FreezeError(f"{WORKER_MODULE} does not run from {bundle}\n{result.stderr.strip()}")
 
 
 def _check_version(executable: Path) -> None:
