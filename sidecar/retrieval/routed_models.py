@@ -1,10 +1,12 @@
 """The embedding models of search where a provider may do it: the route's, and the local one beside it."""
 
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from sidecar.kernel.database import Database, Readable, Transaction
+from sidecar.kernel.errors import ProjectError
 from sidecar.model_routing.service import EmbeddingTarget, LocalEmbedding, ModelRoutingService
 from sidecar.retrieval import store
 from sidecar.retrieval.embedding import Embedder, ModelSource, Reranker, VectorSpace, checked
@@ -12,10 +14,28 @@ from sidecar.retrieval.embedding import Embedder, ModelSource, Reranker, VectorS
 if TYPE_CHECKING:
     from sidecar.retrieval.embedding import Vectors
 
-# Somebody waits for the hits, and the local model can find them too.
+# Somebody waits for the hits, and the local model can find them too: a provider that has kept a
+# search waiting for so long isn't waited for again for a while.
 QUERY_SECONDS: Final = 10.0
+SPARED_SECONDS: Final = 30.0
 _LOCAL_AT_ONCE: Final = 16
 _DIMENSIONS_STATE: Final = "remote_dimensions"
+
+
+class _Spared:
+    """Routes that were too slow for a search, and until when no search waits for them."""
+
+    def __init__(self) -> None:
+        self._until: dict[str, float] = {}
+
+    def check(self, identity: str) -> None:
+        """Raise ``PROVIDER_TIMEOUT`` for a route that is spared."""
+        if time.monotonic() < self._until.get(identity, 0.0):
+            raise ProjectError("PROVIDER_TIMEOUT")
+
+    def add(self, identity: str) -> None:
+        """Spare a route from now on."""
+        self._until[identity] = time.monotonic() + SPARED_SECONDS
 
 
 class RemoteEmbedder:
@@ -31,10 +51,12 @@ class RemoteEmbedder:
         target: EmbeddingTarget,
         dimension: int,
         learned: Callable[[int], Awaitable[None]],
+        spared: _Spared,
     ) -> None:
         self._routing = routing
         self._route = target.route
         self._learned = learned
+        self._spared = spared
         # No provider tells the version of its models; another route is another version.
         self._space = VectorSpace(
             target.route.model, target.identity, dimension, "l2", "api", target.identity
@@ -46,10 +68,18 @@ class RemoteEmbedder:
         return self._space
 
     async def embed_queries(self, texts: Sequence[str]) -> "Vectors":
-        """Return the vectors of what is looked for; raises the provider's failure."""
-        return await self._taken(
-            await self._routing.embed(self._route, texts, seconds=QUERY_SECONDS)
-        )
+        """Return the vectors of what is looked for; raises the provider's failure.
+
+        After a ``PROVIDER_TIMEOUT`` that is the answer for a while, and the provider isn't asked.
+        """
+        self._spared.check(self._space.route)
+        try:
+            vectors = await self._routing.embed(self._route, texts, seconds=QUERY_SECONDS)
+        except ProjectError as error:
+            if error.code == "PROVIDER_TIMEOUT":
+                self._spared.add(self._space.route)
+            raise
+        return await self._taken(vectors)
 
     async def embed_passages(self, texts: Sequence[str]) -> "Vectors":
         """Return the vectors of what is found; waits out a rate limit, and raises other failures."""
@@ -74,6 +104,7 @@ class RoutedModelSource:
         self._local = local
         self._routing = routing
         self._database = database
+        self._spared = _Spared()
 
     async def local(self) -> Embedder | None:
         """Return the installed embedding model, if there is one."""
@@ -99,7 +130,7 @@ class RoutedModelSource:
 
             await self._database.write(write)
 
-        return RemoteEmbedder(self._routing, target, dimension, learned)
+        return RemoteEmbedder(self._routing, target, dimension, learned, self._spared)
 
 
 def _dimensions(conn: Readable) -> dict[str, int]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from sidecar.retrieval import routed_models
 from sidecar.retrieval.vector_file import VectorFile
 from tests.app_client import running_app
 from tests.fakes.embedders import HashEmbedder, Models
@@ -192,6 +193,33 @@ async def test_the_local_index_steps_in(routed: Routed) -> None:
     path = f"/api/providers/{routed.routing.provider_id}"
     await routed.routing.app.http.patch(path, json={"enabled": False})
     assert await routed.found() == ("local", "PROVIDER_DISABLED", 1)
+
+
+@pytest.mark.proves("retrieval.spaces.remote-fallback", "retrieval.spaces.fallback-reason")
+async def test_a_silent_provider_holds_up_one_search_and_no_more(
+    routed: Routed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await routed.library.create("Note", "a word of mine")
+    await routed.routing.set(embedding=routed.routing.route())
+    await routed.rebuilt()
+    monkeypatch.setattr(routed_models, "QUERY_SECONDS", 0.2)
+    routed.fake.answer(fault="hang")
+    before = len(routed.fake.asked)
+    for _ in range(3):
+        assert await routed.found() == ("local", "PROVIDER_TIMEOUT", 1)
+        assert len(routed.fake.asked) == before + 1
+    # Another route has kept nobody waiting, and in time the first is asked again.
+    route = routed.routing.route(model="another")
+    routed.fake.script = embeddings(DIMENSION)
+    await routed.routing.set(embedding=route)
+    await routed.rebuilt()
+    assert await routed.found() == ("api", None, 1)
+    monkeypatch.setattr(routed_models, "SPARED_SECONDS", 0.0)
+    routed.fake.answer(fault="hang")
+    for _ in range(2):
+        before = len(routed.fake.asked)
+        assert await routed.found() == ("local", "PROVIDER_TIMEOUT", 1)
+        assert len(routed.fake.asked) == before + 1
 
 
 @pytest.mark.proves("retrieval.spaces.remote-coverage")
