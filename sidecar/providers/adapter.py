@@ -33,6 +33,12 @@ class ChatCall:
     names: ToolNames
     max_output_tokens: int | None = None
     """What the model can write at the most, where it is known."""
+    base_url: str = ""
+
+    @property
+    def origin(self) -> str:
+        """Who is asked: what one model signed is nothing to another."""
+        return f"{self.base_url}\n{self.model}"
 
     @classmethod
     def of(
@@ -41,11 +47,13 @@ class ChatCall:
         request: ModelRequest,
         profile: Profile,
         max_output_tokens: int | None = None,
+        base_url: str = "",
     ) -> "ChatCall":
         """Return the call; tools of earlier turns keep their names though they may not be offered now."""
         offered = [tool.name for tool in request.tools]
         called = [call.name for message in request.messages for call in message.tool_calls]
-        return cls(model, request, profile, ToolNames([*offered, *called]), max_output_tokens)
+        names = ToolNames([*offered, *called])
+        return cls(model, request, profile, names, max_output_tokens, base_url)
 
 
 class Decoder(Protocol):

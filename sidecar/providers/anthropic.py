@@ -118,7 +118,7 @@ class Anthropic:
         thinking = whole.feed(_joined(blocks, "thinking")) + whole.rest()
         signed = [block for block in blocks if block.get("type") in _SIGNED]
         if thinking and signed:
-            self._signed.keep(thinking, signed)
+            self._signed.keep(call.origin, thinking, signed)
         return ModelReply(
             content=whole.feed(_joined(blocks, "text")) + whole.rest(),
             reasoning_content=thinking or None,
@@ -166,7 +166,7 @@ class Anthropic:
             return [{"type": "tool_result", "tool_use_id": message.tool_call_id, **content}]
         blocks: list[dict[str, Any]] = []
         if message.reasoning_content:
-            blocks += self._signed.of(message.reasoning_content) or []
+            blocks += self._signed.of(call.origin, message.reasoning_content) or []
         for uri in message.images:
             media_type, data = image_parts(uri)
             source = {"type": "base64", "media_type": media_type, "data": data}
@@ -195,6 +195,7 @@ class AnthropicDecoder:
         self.finish_reason: FinishReason | None = None
         self.ended = False
         self._signed = signed
+        self._origin = call.origin
         self._text = WholeCharacters()
         self._thinking = WholeCharacters()
         self._calls = ToolCallParts(call.names)
@@ -248,7 +249,7 @@ class AnthropicDecoder:
         yield from self._calls.end()
         blocks = [block for block in self._blocks.values() if block["type"] in _SIGNED]
         if thinking := _joined(blocks, "thinking"):
-            self._signed.keep(thinking, blocks)
+            self._signed.keep(self._origin, thinking, blocks)
         usage = self.usage
         if usage:
             yield usage_event(usage)

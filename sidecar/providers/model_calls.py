@@ -63,7 +63,8 @@ def prepare_chat(
 ) -> PreparedChat:
     """Return a call with its body, the configuration's rules applied last."""
     adapter = ADAPTERS[configuration.provider_type]
-    call = ChatCall.of(model, request, profile_of(configuration.base_url), max_output_tokens)
+    base_url = configuration.base_url
+    call = ChatCall.of(model, request, profile_of(base_url), max_output_tokens, base_url)
     body = adapter.chat_body(call, stream=stream)
     body, unplaced = with_overrides(body, configuration.request_overrides, "chat")
     return PreparedChat(adapter, call, body, tuple(unplaced))

@@ -13,24 +13,25 @@ _KEPT: Final = 512
 
 
 class OpaqueState:
-    """The newest values, by a text that comes back with them."""
+    """The newest values, by who gave them and a text that comes back with them."""
 
     def __init__(self) -> None:
         self._values: OrderedDict[bytes, Any] = OrderedDict()
         self._gate = threading.Lock()
 
-    def keep(self, text: str, value: Any) -> None:
-        """Hold *value* for the turn that brings *text* back."""
+    def keep(self, origin: str, text: str, value: Any) -> None:
+        """Hold *value* for the turn that brings *text* back to *origin*."""
+        key = _key(origin, text)
         with self._gate:
-            self._values[_key(text)] = value
-            self._values.move_to_end(_key(text))
+            self._values[key] = value
+            self._values.move_to_end(key)
             while len(self._values) > _KEPT:
                 self._values.popitem(last=False)
 
-    def of(self, text: str) -> Any:
-        """Return what was held for *text*, None if nothing is."""
-        return self._values.get(_key(text))
+    def of(self, origin: str, text: str) -> Any:
+        """Return what *origin* gave with *text*, None if nothing is held."""
+        return self._values.get(_key(origin, text))
 
 
-def _key(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+def _key(origin: str, text: str) -> bytes:
+    return hashlib.sha256(f"{origin}\0{text}".encode("utf-8", "surrogatepass")).digest()

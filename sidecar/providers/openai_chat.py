@@ -118,7 +118,7 @@ class OpenAiChat:
             call for call in (calls if isinstance(calls, list) else []) if isinstance(call, dict)
         ]
         for piece in found:
-            _keep_signature(piece, self._signed)
+            _keep_signature(piece, call, self._signed)
         whole = WholeCharacters()
         return ModelReply(
             content=whole.feed(content) + whole.rest(),
@@ -158,7 +158,7 @@ def _message(message: Message, call: ChatCall, signed: OpaqueState) -> dict[str,
                     "name": call.names.sent(made.name),
                     "arguments": made.arguments_text(),
                 },
-                **(signed.of(made.tool_call_id) or {}),
+                **(signed.of(call.origin, made.tool_call_id) or {}),
             }
             for made in message.tool_calls
         ]
@@ -173,6 +173,7 @@ class ChatDecoder:
     """Reads the pieces of one answer."""
 
     def __init__(self, call: ChatCall, signed: OpaqueState) -> None:
+        self._call = call
         self._signed = signed
         self.usage: TokenUsage | None = None
         self.finish_reason: FinishReason | None = None
@@ -243,7 +244,7 @@ class ChatDecoder:
         for piece in pieces if isinstance(pieces, list) else []:
             if not isinstance(piece, dict):
                 raise invalid("tool_call_not_object")
-            _keep_signature(piece, self._signed)
+            _keep_signature(piece, self._call, self._signed)
             name, arguments = _function(piece)
             key = self._calls.key_of(piece.get("index"), piece.get("id"), name)
             yield from self._calls.add(key, call_id=piece.get("id"), name=name, arguments=arguments)
@@ -255,10 +256,10 @@ def _raise_told_error(answer: dict[str, Any]) -> None:
         raise failure_told_in_stream(error, {})
 
 
-def _keep_signature(piece: dict[str, Any], signed: OpaqueState) -> None:
+def _keep_signature(piece: dict[str, Any], call: ChatCall, signed: OpaqueState) -> None:
     """Hold what a vendor wants back with a call; it comes with the piece that gives the id."""
     if isinstance(piece.get("id"), str) and isinstance(piece.get(SIGNATURE_FIELD), dict):
-        signed.keep(piece["id"], {SIGNATURE_FIELD: piece[SIGNATURE_FIELD]})
+        signed.keep(call.origin, piece["id"], {SIGNATURE_FIELD: piece[SIGNATURE_FIELD]})
 
 
 def _function(piece: dict[str, Any]) -> tuple[Any, Any]:

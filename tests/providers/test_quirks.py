@@ -403,6 +403,16 @@ async def test_a_conversation_in_ollama(bench: Bench) -> None:
     assert body["options"] == {"num_predict": 100, "temperature": 0.5}
 
 
+async def test_what_one_signed_is_not_sent_to_another(bench: Bench) -> None:
+    target = await bench.target("anthropic")
+    bench.upstream.answers += [fake("anthropic").whole(Turn(thinking=["想"], text=["好"]))] * 2
+    await bench.complete(target)
+    other = await bench.target("anthropic", default_model="another")
+    said = Message("assistant", "好", reasoning_content="想")
+    await bench.complete(other, ModelRequest((*HELLO.messages, said, *HELLO.messages)))
+    assert "signature" not in json.dumps(bench.upstream.received[1].json)
+
+
 @pytest.mark.parametrize("streaming", [True, False])
 async def test_signed_thinking_goes_back_with_its_call(bench: Bench, streaming: bool) -> None:
     target = await bench.target("anthropic")
