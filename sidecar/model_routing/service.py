@@ -16,6 +16,8 @@ from typing import Final
 from sidecar.kernel.database import Database, Transaction
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.logging import get_logger
+from sidecar.local_models.service import Attempt as LocalAttempt
+from sidecar.local_models.service import AttemptLog
 from sidecar.model_routing import store
 from sidecar.model_routing.schemas import (
     CAPABILITIES,
@@ -101,6 +103,7 @@ class ModelRoutingService:
         self._providers = providers
         self._calls = calls
         self._ledger = ledger
+        self._attempts = AttemptLog(database)
         self._local_models = local_models
         self._local_embedding = local_embedding
         self._changed: list[Callable[[], None]] = []
@@ -242,6 +245,21 @@ class ModelRoutingService:
                 log.warning("routing.fell_back", extra={"reason": reason})
             else:
                 return _embeddings(vectors, "api", target.route.model, None)
+        try:
+            found = await self._embedded_locally(texts, reason)
+        except ProjectError:
+            self._note_fallback(reason, "failed", None)
+            raise
+        self._note_fallback(reason, "completed", found.model_id)
+        return found
+
+    def _note_fallback(self, reason: str | None, status: str, model_id: str | None) -> None:
+        if reason is not None:
+            self._attempts.submit(
+                LocalAttempt("fallback", "embedding", status, model_id, fallback_reason=reason)
+            )
+
+    async def _embedded_locally(self, texts: Sequence[str], reason: str | None) -> Embeddings:
         local = await self._local_embedding()
         because = {"fallback_reason": reason} if reason else {}
         if local is None:

@@ -6,6 +6,7 @@ from typing import Final
 
 from sidecar.kernel.database import Database
 from sidecar.kernel.errors import ProjectError
+from sidecar.local_models.service import Attempt, AttemptLog
 from sidecar.retrieval import search_store
 from sidecar.retrieval.embedding import Embedder, ModelSource
 from sidecar.retrieval.fusion import Ranked
@@ -40,6 +41,7 @@ class VectorLeg:
         cache: QueryCache,
     ) -> None:
         self._database = database
+        self._attempts = AttemptLog(database)
         self._models = models
         self._index = index
         self._sets = sets
@@ -66,11 +68,17 @@ class VectorLeg:
             is_ours = code == "VECTOR_INDEX_REBUILD_REQUIRED"
             raise reason if is_ours else ProjectError("EMBEDDING_MODEL_UNAVAILABLE")
         try:
-            return await self._find_with(local, query, wanted, limit, reason.code)
+            hits = await self._find_with(local, query, wanted, limit, reason.code)
         except ProjectError as error:
             if reason.code == "VECTOR_INDEX_REBUILD_REQUIRED":
                 raise reason from error
             raise
+        if reason.code != "VECTOR_INDEX_REBUILD_REQUIRED":
+            model = local.space.model_id
+            self._attempts.submit(
+                Attempt("fallback", "embedding", "completed", model, fallback_reason=reason.code)
+            )
+        return hits
 
     async def _find_with(
         self,

@@ -351,11 +351,22 @@ async def test_the_local_model_answers_without_a_route(both: Routing) -> None:
     assert (attempt["status"], attempt["input_tokens"]) == ("completed", None)
 
 
+async def is_noted(routing: Routing, code: str) -> bool:
+    """Whether the newest fallback among the diagnostics is of the local model, for this reason."""
+    records = (await routing.app.http.get("/api/local-models/diagnostics")).json()["items"]
+    fallback: dict[str, Any] = next(
+        (record for record in records if record["kind"] == "fallback"), {}
+    )
+    told = [fallback.get(name) for name in ("purpose", "status", "model_id", "fallback_reason")]
+    return told == ["embedding", "completed", "MiniLM", code]
+
+
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.proves(
     "providers.routing.fallback",
     "providers.embeddings.invalid-remote",
     "providers.embeddings.no-mix",
+    "local-models.diagnostics.calls-and-fallbacks",
 )
 async def test_the_local_model_steps_in(both: Routing) -> None:
     await both.set(embedding=both.route())
@@ -364,6 +375,7 @@ async def test_the_local_model_steps_in(both: Routing) -> None:
         found = await embed(both, "text")
         assert (found["source"], found["model_id"]) == ("local", "MiniLM"), name
         assert found["fallback_reason"] == code, name
+        await eventually(lambda code=code: is_noted(both, code))  # type: ignore[misc]
     # One request of three fails: nothing of the others is kept.
     good = embeddings(384)
     both.fake.script = lambda asked: (

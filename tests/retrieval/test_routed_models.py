@@ -34,6 +34,15 @@ class Routed:
         embedding = hits[0]["provenance"]["embedding"]
         return embedding["source"], embedding["fallback_reason"], len(hits)
 
+    async def is_noted(self, code: str) -> bool:
+        """Whether the newest record of the diagnostics is a fallback for this reason."""
+        answer = await self.routing.app.http.get("/api/local-models/diagnostics")
+        records = answer.json()["items"]
+        return bool(records) and (records[0]["kind"], records[0]["fallback_reason"]) == (
+            "fallback",
+            code,
+        )
+
     async def rebuilt(self) -> dict[str, Any]:
         """Build the vectors anew and return the state of the index."""
         state = await self.library.rebuild()
@@ -190,6 +199,7 @@ async def test_the_local_index_steps_in(routed: Routed) -> None:
         routed.fake.script = lambda _, answer=answer: answer  # type: ignore[misc]
         assert await routed.found() == ("local", code, 1)
         assert len(routed.fake.asked) == before + 1, "a query is asked once"
+        await eventually(lambda code=code: routed.is_noted(code))  # type: ignore[misc]
     path = f"/api/providers/{routed.routing.provider_id}"
     await routed.routing.app.http.patch(path, json={"enabled": False})
     assert await routed.found() == ("local", "PROVIDER_DISABLED", 1)
