@@ -51,7 +51,11 @@ class TranscriptionProfile(BaseModel):
     ] = "auto"
     beam_size: int = Field(5, ge=1, le=20)
     batch_size: int | None = Field(None, ge=1, le=64)
-    """Half minutes that are recognised at once; 1 is one after the other, None what suits the device."""
+    """Half minutes that are recognised at once; 1 is one after the other, None what suits the device.
+
+    In a batch no window knows what was said before it: a quarter of a processor's time is saved, and
+    Chinese is heard noticeably worse (8.0 % of the characters became 12.5 % with Whisper base).
+    """
     vad: VoiceActivity = VoiceActivity()
     initial_prompt: str | None = Field(None, max_length=400)
     script: Script = "simplified"

@@ -14,7 +14,7 @@ from sidecar.media.attachments import AttachmentFile, AttachmentService
 from sidecar.media.diarization import UNAVAILABLE, Diarizer, SpeakerListener, ToldApart
 from sidecar.media.file_names import suffix_of
 from sidecar.media.note_terms import NoteTerms
-from sidecar.media.profiles import DEFAULT_PROFILE, TranscriptionProfile, TranscriptionProfiles
+from sidecar.media.profiles import TranscriptionProfile, TranscriptionProfiles
 from sidecar.media.remote import (
     REMOTE_SIZE_LIMIT,
     RemoteRecording,
@@ -122,10 +122,11 @@ class Recogniser:
             raise ProjectError("TRANSCRIPTION_MODEL_UNAVAILABLE")
         return model
 
-    async def default_folder(self) -> set[Path]:
-        """Return where the model lies that a job of the default profile would take now."""
-        model = await self._models.speech_model(self.profiles.get(DEFAULT_PROFILE).model)
-        return {model.path} if model else set()
+    async def folders(self) -> set[Path]:
+        """Return where the models lie that a job of any profile would take now."""
+        names = {self.profiles.get(name).model for name in self.profiles.names}
+        models = [await self._models.speech_model(name) for name in names]
+        return {model.path for model in models if model}
 
     async def recognise(
         self,

@@ -151,8 +151,8 @@ class TranscriptionService:
         _, queued = await self._jobs.list(TRANSCRIPTION, PageQuery(limit=1), status="queued")
         _, running = await self._jobs.list(TRANSCRIPTION, PageQuery(limit=1), status="running")
         if queued or running > len(used):
-            # A job that hasn't begun takes the model that is the best by then.
-            used |= await self._recogniser.default_folder()
+            # A job that hasn't begun takes the model that its profile names by then.
+            used |= await self._recogniser.folders()
         return used | await self._diarization_in_use()
 
     async def _diarization_in_use(self) -> set[Path]:

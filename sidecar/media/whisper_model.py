@@ -53,7 +53,8 @@ def gpu_count() -> int:
 def setups(device: str, compute_type: str, batch_size: int | None, gpus: int) -> Iterator[Setup]:
     """Yield what to try, the best first: the GPU with ever smaller batches, then the processor."""
     if device == "cuda" or (device == "auto" and gpus):
-        kind = "float16" if compute_type == "auto" else compute_type
+        # As the weights are stored, where the GPU can: old ones have no half precision.
+        kind = "default" if compute_type == "auto" else compute_type
         batch = batch_size or GPU_BATCH
         while True:
             yield Setup("cuda", kind, batch)
@@ -70,7 +71,7 @@ def failure_of_device(error: Exception) -> str | None:
     text = str(error).lower()
     if "out of memory" in text and ("cuda" in text or "cublas" in text):
         return OUT_OF_MEMORY
-    if "cuda" in text or "cublas" in text or "cudnn" in text:
+    if any(word in text for word in ("cuda", "cublas", "cudnn", "compute type")):
         return DEVICE_UNUSABLE
     return None
 

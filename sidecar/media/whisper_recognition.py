@@ -133,13 +133,13 @@ class Recognition:
                 {"start": start, "end": min(start + WINDOW_SECONDS, seconds)} for start in starts
             ]
             speech = {"vad_filter": False, "clip_timestamps": windows}
-        segments, _ = BatchedInferencePipeline(self._model).transcribe(
+        model: Any = _Prompted(self._model, self._prompt) if self._prompt else self._model
+        segments, _ = BatchedInferencePipeline(model).transcribe(
             samples,
             language=self._options.language,
             beam_size=self._options.beam_size,
             batch_size=self._options.batch_size,
             word_timestamps=self._options.word_timestamps,
-            initial_prompt=self._text or None,
             without_timestamps=False,
             **speech,
         )
@@ -156,6 +156,30 @@ class Recognition:
             condition_on_previous_text=False,
         )
         return list(segments)
+
+
+class _Prompted:
+    """A model that takes the same tokens for what was said before each window of a batch.
+
+    The pipeline for batches takes text alone, and after a text without times the recogniser runs all
+    sentences of a window together.
+    """
+
+    def __init__(self, model: "WhisperModel", prompt: list[int]) -> None:
+        self._model = model
+        self._prompt = prompt
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def get_prompt(
+        self, tokenizer: "Tokenizer", previous_tokens: list[int], **options: Any
+    ) -> list[int]:
+        """Return the prompt of a window, as the model makes it."""
+        tokens: list[int] = self._model.get_prompt(
+            tokenizer, [*self._prompt, *previous_tokens], **options
+        )
+        return tokens
 
 
 def detect_language(model: "WhisperModel", samples: "NDArray[np.float32]") -> str:

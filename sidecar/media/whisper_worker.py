@@ -47,7 +47,7 @@ class SpeechWorker:
                 if pieces is None:
                     pieces = find_speech(audio.samples, params["vad"])
                 return _recognised(params, task, model, setup, audio, pieces)
-            except RuntimeError as error:
+            except (RuntimeError, ValueError) as error:
                 reason = failure_of_device(error) if waiting else None
                 if reason is None:
                     raise

@@ -23,8 +23,15 @@ NO_LIBRARY = "Library libcublas.so.12 is not found or cannot be loaded"
 class Gpu:
     """Loads models as a GPU with little memory does: one is loaded, larger batches fail on it."""
 
-    def __init__(self, *, fails_at_load: str | None = None, largest_batch: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        fails_at_load: str | None = None,
+        error: type[Exception] = RuntimeError,
+        largest_batch: int = 0,
+    ) -> None:
         self.fails_at_load = fails_at_load
+        self.error = error
         self.largest_batch = largest_batch
         self.tried: list[Setup] = []
 
@@ -34,7 +41,7 @@ class Gpu:
         if setup.device == "cpu":
             return load_whisper(path, setup)
         if self.fails_at_load is not None:
-            raise RuntimeError(self.fails_at_load)
+            raise self.error(self.fails_at_load)
         model = load_whisper(path, replace(setup, device="cpu", compute_type="int8"))
         if setup.batch_size > self.largest_batch:
             model.model = _OutOfMemory(model.model)
@@ -100,6 +107,18 @@ def test_a_missing_library_is_no_want_of_memory(tmp_path: Path) -> None:
     assert [step["reason"] for step in told if step["stage"] == "fell_back"] == ["CUDA_UNAVAILABLE"]
 
 
+def test_a_number_format_that_a_gpu_lacks_is_left_for_the_processor(tmp_path: Path) -> None:
+    # In CTranslate2's own words, which it raises as a ValueError.
+    unsupported = (
+        "Requested float16 compute type, but the target device or backend do not support efficient "
+        "float16 computation."
+    )
+    gpu = Gpu(fails_at_load=unsupported, error=ValueError)
+    _, told = _transcribe(tmp_path, gpu, compute_type="float16", batch_size=1)
+    assert [step["reason"] for step in told if step["stage"] == "fell_back"] == ["CUDA_UNAVAILABLE"]
+    assert gpu.tried[-1] == Setup("cpu", "int8", 1)
+
+
 def test_a_model_that_no_device_can_load_is_unavailable(tmp_path: Path) -> None:
     class Broken(Gpu):
         def load(self, path: str, setup: Setup) -> "WhisperModel":
@@ -115,7 +134,7 @@ def test_a_model_that_no_device_can_load_is_unavailable(tmp_path: Path) -> None:
         (("auto", "auto", None), 0, [("cpu", "int8", 1)]),
         (("cpu", "float32", 4), 1, [("cpu", "float32", 4)]),
         (("auto", "int8_float16", 1), 1, [("cuda", "int8_float16", 1), ("cpu", "int8", 1)]),
-        (("cuda", "auto", 2), 0, [("cuda", "float16", 2), ("cuda", "float16", 1), ("cpu", "int8", 2)]),
+        (("cuda", "auto", 2), 0, [("cuda", "default", 2), ("cuda", "default", 1), ("cpu", "int8", 2)]),
     ],
 )  # fmt: skip
 def test_what_is_tried_in_turn(
