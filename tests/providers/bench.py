@@ -1,7 +1,9 @@
 """A provider service with a server that plays the provider, for tests below HTTP."""
 
 import contextlib
+import functools
 import importlib
+import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,13 +94,22 @@ class Bench:
         )
 
 
+@functools.cache
+def _empty_database() -> bytes:
+    """A database without content, made once: each of its migrations waits for the disk."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "app.db"
+        migrate(path)
+        return path.read_bytes()
+
+
 @contextlib.asynccontextmanager
 async def bench_in(
     folder: Path, *, timeouts: Timeouts = QUICK, retries: RetryPolicy = NO_WAIT, **options: Any
 ) -> AsyncIterator[Bench]:
     """A service with its data in *folder*."""
     path = folder / "app.db"
-    migrate(path)
+    path.write_bytes(_empty_database())
     database = Database(path)
     database.open()
     credentials = CredentialStore(folder / "credentials")
