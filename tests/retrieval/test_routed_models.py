@@ -212,7 +212,7 @@ async def test_a_silent_provider_holds_up_one_search_and_no_more(
     await routed.library.create("Note", "a word of mine")
     await routed.routing.set(embedding=routed.routing.route())
     await routed.rebuilt()
-    monkeypatch.setattr(routed_models, "QUERY_SECONDS", 0.2)
+    monkeypatch.setattr(routed_models, "QUERY_SECONDS", 1.0)
     routed.fake.answer(fault="hang")
     before = len(routed.fake.asked)
     for _ in range(3):
