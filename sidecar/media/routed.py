@@ -27,8 +27,7 @@ class RoutedSpeakerMatcher:
 
     async def match(self, recording: RemoteRecording, reference: RemoteRecording) -> float | None:
         """Return the provider's score; None where no route is configured."""
-        answer = await self._routing.match_speakers(_sound(recording), _sound(reference))
-        return None if answer is None else answer.score
+        return await self._routing.match_speakers(_sound(recording), _sound(reference))
 
 
 def _sound(recording: RemoteRecording) -> SoundFile:

@@ -32,7 +32,6 @@ from sidecar.model_routing.schemas import (
 )
 from sidecar.providers.service import (
     ROUTABLE_TYPES,
-    MatchAnswer,
     ProviderService,
     RetryPolicy,
     RoutedCalls,
@@ -45,7 +44,6 @@ from sidecar.usage.service import LOCAL_PROVIDER, UsageLedger
 __all__ = [
     "EmbeddingTarget",
     "LocalEmbedding",
-    "MatchAnswer",
     "ModelRoutingService",
     "SoundFile",
     "TranscriptionAnswer",
@@ -205,7 +203,7 @@ class ModelRoutingService:
 
         async def some(part: Sequence[str]) -> list[list[float]]:
             async with turns:
-                answer = await self._calls.embed(
+                return await self._calls.embed(
                     routed,
                     part,
                     route.dimensions,
@@ -213,7 +211,6 @@ class ModelRoutingService:
                     seconds=seconds,
                     retries=PATIENT if patient else None,
                 )
-                return answer.vectors
 
         parts = [texts[at : at + TEXTS_AT_ONCE] for at in range(0, len(texts), TEXTS_AT_ONCE)]
         requests = [asyncio.ensure_future(some(part)) for part in parts]
@@ -292,9 +289,7 @@ class ModelRoutingService:
             _routed(route), recording, language, source="transcription"
         )
 
-    async def match_speakers(
-        self, recording: SoundFile, reference: SoundFile
-    ) -> MatchAnswer | None:
+    async def match_speakers(self, recording: SoundFile, reference: SoundFile) -> float | None:
         """Return the provider's score, None if no route is set; raises the provider's failure."""
         route = (await self._database.read(store.get)).config.speaker_matching
         if route is None:

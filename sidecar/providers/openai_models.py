@@ -4,7 +4,7 @@ Speaker matching is no part of OpenAI's protocol: it is this product's own, for 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
 from sidecar.providers.failures import UpstreamError
@@ -23,14 +23,6 @@ class Used:
 
 
 @dataclass(frozen=True, slots=True)
-class EmbeddingAnswer:
-    """A vector for each text, in order, all of one length."""
-
-    vectors: list[list[float]]
-    used: Used
-
-
-@dataclass(frozen=True, slots=True)
 class HeardSegment:
     """A passage with its times in seconds."""
 
@@ -46,15 +38,6 @@ class TranscriptionAnswer:
     text: str
     language: str | None
     segments: tuple[HeardSegment, ...]
-    used: Used
-
-
-@dataclass(frozen=True, slots=True)
-class MatchAnswer:
-    """How alike two voices are, from 0 to 1."""
-
-    score: float
-    used: Used
 
 
 # -- embedding ---------------------------------------------------------------------------------------
@@ -66,8 +49,8 @@ def embedding_body(model: str, texts: Sequence[str], dimensions: int | None) -> 
     return body if dimensions is None else {**body, "dimensions": dimensions}
 
 
-def read_embeddings(answer: Any, count: int, dimensions: int | None) -> EmbeddingAnswer:
-    """Return the vectors of an answer.
+def read_embeddings(answer: Any, count: int, dimensions: int | None) -> list[list[float]]:
+    """Return the vectors of an answer in the order of the texts, all of one length.
 
     Raises ``PROVIDER_INVALID_RESPONSE``, or ``EMBEDDING_DIMENSION_MISMATCH`` for vectors of another
     length than *dimensions*.
@@ -85,7 +68,7 @@ def read_embeddings(answer: Any, count: int, dimensions: int | None) -> Embeddin
             "EMBEDDING_DIMENSION_MISMATCH",
             {"expected_dimension": dimensions, "dimension": found},
         )
-    return EmbeddingAnswer(vectors, _used(answer))
+    return vectors
 
 
 def _in_order(items: list[Any]) -> list[Any]:
@@ -127,16 +110,11 @@ def read_transcription(answer: Any) -> TranscriptionAnswer:
     if not isinstance(text, str) or not text.strip():
         raise _invalid("text")
     language = answer.get("language")
-    used = _used(answer)
-    length = answer.get("duration")
-    if used.audio_seconds is None and _is_number(length) and length >= 0:
-        used = replace(used, audio_seconds=float(length))
     return TranscriptionAnswer(
         text.strip(),
         # Some tell a code, some a word for it.
         language if isinstance(language, str) and 2 <= len(language) <= 3 else None,
         _segments(answer.get("segments")),
-        used,
     )
 
 
@@ -164,28 +142,33 @@ def match_fields(model: str) -> dict[str, Any]:
     return {"model": model}
 
 
-def read_match(answer: Any) -> MatchAnswer:
-    """Return the score of an answer; raises ``PROVIDER_INVALID_RESPONSE``."""
+def read_match(answer: Any) -> float:
+    """Return the score of an answer, from 0 to 1; raises ``PROVIDER_INVALID_RESPONSE``."""
     score = answer.get("score") if isinstance(answer, dict) else None
     if not _is_number(score) or not 0 <= score <= 1:
         raise _invalid("score")
-    return MatchAnswer(float(score), _used(answer))
+    return float(score)
 
 
 # -- shared ------------------------------------------------------------------------------------------
 
 
-def _used(answer: dict[str, Any]) -> Used:
-    """Return what the answer tells of its cost: tokens under either name, or seconds of sound."""
-    usage = answer.get("usage")
-    if not isinstance(usage, dict):
+def used_of(answer: Any) -> Used:
+    """Return what an answer tells of its cost, whatever else is wrong with it.
+
+    Tokens come under either name; sound in seconds, also as the ``duration`` of a transcript.
+    """
+    if not isinstance(answer, dict):
         return Used()
-    seconds = usage.get("seconds")
+    given = answer.get("usage")
+    usage = given if isinstance(given, dict) else {}
+    lengths = (usage.get("seconds"), answer.get("duration") if "text" in answer else None)
+    seconds = [float(length) for length in lengths if _is_number(length) and length >= 0]
     return Used(
         input_tokens=_first_count(usage, "input_tokens", "prompt_tokens"),
         output_tokens=_first_count(usage, "output_tokens", "completion_tokens"),
         total_tokens=_first_count(usage, "total_tokens"),
-        audio_seconds=float(seconds) if _is_number(seconds) and seconds >= 0 else None,
+        audio_seconds=seconds[0] if seconds else None,
     )
 
 

@@ -16,8 +16,6 @@ from sidecar.kernel.errors import ProjectError
 from sidecar.providers.failures import UpstreamError
 from sidecar.providers.lookup import ProviderLookup
 from sidecar.providers.openai_models import (
-    EmbeddingAnswer,
-    MatchAnswer,
     TranscriptionAnswer,
     Used,
     embedding_body,
@@ -26,6 +24,7 @@ from sidecar.providers.openai_models import (
     read_match,
     read_transcription,
     transcription_fields,
+    used_of,
 )
 from sidecar.providers.request_rules import with_overrides
 from sidecar.providers.retries import RetryPolicy, wait_before_repeat
@@ -89,8 +88,8 @@ class RoutedCalls:
         source: str,
         seconds: float,
         retries: RetryPolicy | None = None,
-    ) -> EmbeddingAnswer:
-        """Return a vector for each text; *seconds* is the limit of each attempt.
+    ) -> list[list[float]]:
+        """Return a vector for each text, in order; *seconds* is the limit of each attempt.
 
         Raises ``EMBEDDING_DIMENSION_MISMATCH`` for vectors of another length than *dimensions*.
         """
@@ -104,9 +103,8 @@ class RoutedCalls:
                     answer = await self._transport.post_json(
                         reached.upstream, routed.endpoint, body, seconds=seconds
                     )
-                    found = read_embeddings(answer, len(texts), dimensions)
-                    _note(reported, found.used)
-                return found
+                    _note(reported, used_of(answer))
+                    return read_embeddings(answer, len(texts), dimensions)
             except UpstreamError as error:
                 wait = wait_before_repeat(error, repeats, retries) if retries else None
                 if wait is None:
@@ -127,14 +125,13 @@ class RoutedCalls:
                 answer = await self._transport.post_multipart(
                     reached.upstream, routed.endpoint, fields, {"file": _part(recording, file)}
                 )
-                found = read_transcription(answer)
-                _note(reported, found.used)
-        return found
+                _note(reported, used_of(answer))
+                return read_transcription(answer)
 
     async def match(
         self, routed: RoutedModel, recording: SoundFile, reference: SoundFile, *, source: str
-    ) -> MatchAnswer:
-        """Return how alike two voices are; raises ``ATTACHMENT_TOO_LARGE`` before anything is sent."""
+    ) -> float:
+        """Return how alike two voices are, from 0 to 1; raises ``ATTACHMENT_TOO_LARGE`` before it asks."""
         reached = await self._reach(routed)
         fields = _form_fields(reached, match_fields(routed.model), "speaker_matching")
         with _opened(recording) as file, _opened(reference) as reference_file:
@@ -146,9 +143,8 @@ class RoutedCalls:
                 answer = await self._transport.post_multipart(
                     reached.upstream, routed.endpoint, fields, files, seconds=_MATCH_SECONDS
                 )
-                found = read_match(answer)
-                _note(reported, found.used)
-        return found
+                _note(reported, used_of(answer))
+                return read_match(answer)
 
     async def _reach(self, routed: RoutedModel) -> _Reached:
         provider = await self._lookup.usable(routed.provider_id)

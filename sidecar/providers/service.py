@@ -15,7 +15,7 @@ from sidecar.providers.attempts import UsageRecorder
 from sidecar.providers.checks import PROBE_SECONDS, ProviderChecks
 from sidecar.providers.lookup import ProviderLookup, capabilities_of, invalid_field
 from sidecar.providers.model_calls import ModelCalls
-from sidecar.providers.openai_models import MatchAnswer, TranscriptionAnswer
+from sidecar.providers.openai_models import TranscriptionAnswer
 from sidecar.providers.presets import PRESETS
 from sidecar.providers.retries import DEFAULT_POLICY, RetryPolicy
 from sidecar.providers.routed_calls import ROUTABLE_TYPES, RoutedCalls, RoutedModel, SoundFile
@@ -37,7 +37,6 @@ from sidecar.providers.transport import DEFAULT_TIMEOUTS, Timeouts, Transport
 
 __all__ = [
     "ROUTABLE_TYPES",
-    "MatchAnswer",
     "ProviderService",
     "RetryPolicy",
     "RoutedCalls",

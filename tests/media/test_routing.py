@@ -253,6 +253,15 @@ async def test_what_a_provider_reports_is_counted(bare: Routed, fake: FakeModels
         assert grown == (0 if seconds is None else 1)
 
 
+async def test_what_a_useless_answer_cost_is_counted(bare: Routed, fake: FakeModels) -> None:
+    await bare.routing.set(transcription=bare.routing.route())
+    fake.answer({"text": " ", "duration": 3.5, "usage": {"total_tokens": 6}})
+    await bare.sent()
+    attempt = (await bare.routing.attempts())[-1]
+    assert (attempt["status"], attempt["error_code"]) == ("failed", "PROVIDER_INVALID_RESPONSE")
+    assert (attempt["audio_seconds"], attempt["total_tokens"]) == (3.5, 6)
+
+
 # -- transcription: the provider fails ---------------------------------------------------------------
 
 

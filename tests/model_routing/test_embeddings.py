@@ -216,6 +216,16 @@ async def test_failures_without_a_local_model(
     assert KEY not in caplog.text
 
 
+@pytest.mark.proves("providers.usage.failed-attempts")
+async def test_what_a_useless_answer_cost_is_counted(routing: Routing) -> None:
+    await routing.set(embedding=routing.route())
+    routing.fake.answer({"data": [], "usage": {"prompt_tokens": 3, "total_tokens": 3}})
+    await refused(routing, "text")
+    (attempt,) = await routing.attempts()
+    assert (attempt["status"], attempt["error_code"]) == ("failed", "PROVIDER_INVALID_RESPONSE")
+    assert (attempt["input_tokens"], attempt["total_tokens"]) == (3, 3)
+
+
 @pytest.mark.proves("providers.embeddings.invalid-remote")
 async def test_vectors_of_another_length(routing: Routing) -> None:
     await routing.set(embedding=routing.route(dimensions=4))
