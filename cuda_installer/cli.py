@@ -131,7 +131,8 @@ class _Job:
         self.reporter.close()
         if self.as_json:
             event = {"event": "failed", "reason": error.reason, "technical": error.technical}
-            self.lines.write(event)
+            with contextlib.suppress(Cancelled):
+                self.lines.write(event)
         else:
             sys.stderr.write(f"{self.texts('failed')}: {self.texts.reason(error.reason)}\n")
             if error.technical:

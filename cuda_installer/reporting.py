@@ -5,6 +5,7 @@ import shutil
 import sys
 from typing import Any, Final, Protocol, TextIO
 
+from cuda_installer.errors import Cancelled
 from cuda_installer.state import STAGES
 from cuda_installer.texts import Texts
 
@@ -64,9 +65,12 @@ class JsonLines:
         self._stream = stream
 
     def write(self, message: dict[str, Any]) -> None:
-        """Write a message at once."""
-        self._stream.write(json.dumps(message) + "\n")
-        self._stream.flush()
+        """Write a message at once. :class:`Cancelled` if nobody reads any more: the asker is dead."""
+        try:
+            self._stream.write(json.dumps(message) + "\n")
+            self._stream.flush()
+        except OSError:
+            raise Cancelled from None
 
     def stage(self, stage: str, line: str) -> None:
         """Tell a stage."""

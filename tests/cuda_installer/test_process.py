@@ -125,6 +125,24 @@ def test_being_stopped(installer: Installer, held: "subprocess.Popen[str]", way:
     assert list((installer.root / state.ENVIRONMENTS).iterdir()) == []
 
 
+def test_a_reader_that_is_gone(
+    installer: Installer, held: "subprocess.Popen[str]", index: HoldingIndex
+) -> None:
+    """Who asked for it was killed: the next word of the installer reaches nobody."""
+    uv = uv_of(held)
+    assert held.stdout is not None
+    held.stdout.close()
+    index.released.set()
+    held.wait(WAIT_SECONDS)
+    assert is_gone(uv)
+    last = installer.last()
+    assert last is not None and (last.get("status"), last.get("reason")) == (
+        "interrupted",
+        "cancelled",
+    )
+    assert list((installer.root / state.ENVIRONMENTS).iterdir()) == []
+
+
 @pytest.mark.proves("local-models.runtime.transaction")
 def test_being_killed(
     installer: Installer, house: Wheelhouse, index: HoldingIndex, tmp_path: Path
