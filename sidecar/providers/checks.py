@@ -33,8 +33,8 @@ _PROBE_TOKENS: Final = 1024
 _TEST_TOKENS: Final = 16
 _SHOWN_CHARACTERS: Final = 2000
 
-# What is wrong with the request itself; a test tells of anything else as its result.
-_OURS: Final = ("VALIDATION_ERROR", "CREDENTIAL_NAMESPACE_RESERVED")
+# What is wrong with the request itself, or here; a test tells of anything else as its result.
+_OURS: Final = ("VALIDATION_ERROR", "CREDENTIAL_NAMESPACE_RESERVED", "CREDENTIAL_STORE_ERROR")
 
 
 class ProviderChecks:

@@ -25,6 +25,12 @@ _NO_MODEL: Final = re.compile(
     r"|not found the model|\bmodel: |InvalidEndpointOrModel|模型不存在|无此模型",
     re.IGNORECASE | re.DOTALL,
 )
+_NO_ABILITY: Final = re.compile(
+    r"(?:does not|doesn't|do not|not) support (?:tool|function|image|vision|chat|multimodal)"
+    r"|(?:image|tool|function|vision)\S*(?: \w+){0,2} (?:is|are) not supported|support tool use"
+    r"|not a (?:chat|multimodal|vision) model|不支持(?:工具|函数|图片|图像|视觉)",
+    re.IGNORECASE,
+)
 _KEY: Final = re.compile(
     r"invalid[_ ]?(?:api[_ ]?)?key|incorrect api key|invalid_authentication|authentication_error"
     r"|unauthori[sz]ed|permission_(?:denied|error)|api key not valid",
@@ -46,6 +52,14 @@ _CODE_OF_STATUS: Final = {
     413: "MODEL_CONTEXT_LENGTH_EXCEEDED",
     429: "PROVIDER_RATE_LIMITED",
 }
+
+# What a status that says little means with these words; the first that fits counts.
+_CODE_OF_WORDS: Final = (
+    (frozenset({400, 422, 500}), _CONTEXT_LENGTH, "MODEL_CONTEXT_LENGTH_EXCEEDED"),
+    (frozenset({400, 404, 422, 500, 501}), _NO_ABILITY, "MODEL_CAPABILITY_MISMATCH"),
+    (frozenset({400, 404, 422}), _NO_MODEL, "MODEL_NOT_FOUND"),
+    (frozenset({400}), _KEY, "PROVIDER_AUTH_FAILED"),
+)
 
 # Refusals that say nothing was begun: asking again costs nothing and can't do a thing twice.
 _NOT_BEGUN: Final = frozenset({429, 503, 529})
@@ -106,6 +120,8 @@ def failure_told_in_stream(body: Any, about: Mapping[str, Any]) -> UpstreamError
     words = _words(body)
     if _CONTEXT_LENGTH.search(words):
         code = "MODEL_CONTEXT_LENGTH_EXCEEDED"
+    elif _NO_ABILITY.search(words):
+        code = "MODEL_CAPABILITY_MISMATCH"
     elif _NO_MODEL.search(words):
         code = "MODEL_NOT_FOUND"
     elif _RATE.search(words):
@@ -122,15 +138,10 @@ def failure_told_in_stream(body: Any, about: Mapping[str, Any]) -> UpstreamError
 def _code_of_status(status: int, words: str) -> str:
     if status in _CODE_OF_STATUS:
         return _CODE_OF_STATUS[status]
-    if status in (400, 422, 500) and _CONTEXT_LENGTH.search(words):
-        return "MODEL_CONTEXT_LENGTH_EXCEEDED"
-    if status >= 500:
-        return "PROVIDER_UNAVAILABLE"
-    if status in (400, 404, 422) and _NO_MODEL.search(words):
-        return "MODEL_NOT_FOUND"
-    if status == 400 and _KEY.search(words):
-        return "PROVIDER_AUTH_FAILED"
-    return "PROVIDER_PROTOCOL_ERROR"
+    for statuses, pattern, code in _CODE_OF_WORDS:
+        if status in statuses and pattern.search(words):
+            return code
+    return "PROVIDER_UNAVAILABLE" if status >= 500 else "PROVIDER_PROTOCOL_ERROR"
 
 
 def _words(body: Any) -> str:

@@ -32,6 +32,7 @@ UPSTREAM_CODES: Final = (
     "PROVIDER_INVALID_RESPONSE",
 )
 CONFIGURATION_CODES: Final = ("CREDENTIAL_NAMESPACE_RESERVED",)
+CALLING_CODES: Final = (*CONFIGURATION_CODES, "CREDENTIAL_STORE_ERROR")
 
 
 class _ProviderIdConvertor(StringConvertor):
@@ -103,7 +104,7 @@ def _add_stored(router: APIRouter, service: ProviderService) -> None:
         "/{provider_id:provider}/models",
         summary="List a provider's models",
         responses=error_responses(
-            "RESOURCE_NOT_FOUND", "PROVIDER_DISABLED", *CONFIGURATION_CODES, *UPSTREAM_CODES
+            "RESOURCE_NOT_FOUND", "PROVIDER_DISABLED", *CALLING_CODES, *UPSTREAM_CODES
         ),
     )
     async def list_provider_models(provider_id: str) -> ModelList:
@@ -117,7 +118,7 @@ def _add_checks(router: APIRouter, service: ProviderService) -> None:
     @router.post(
         "/test",
         summary="Test a configuration",
-        responses=error_responses(*CONFIGURATION_CODES),
+        responses=error_responses(*CALLING_CODES),
     )
     async def test_provider(request: ProviderCreateRequest) -> ProviderTestResult:
         """One real call: to the default model, or for the list of models where none is named.
@@ -146,7 +147,7 @@ def _add_checks(router: APIRouter, service: ProviderService) -> None:
         responses=error_responses(
             "PROVIDER_EMPTY_RESPONSE",
             "PROVIDER_TIMEOUT",
-            *CONFIGURATION_CODES,
+            *CALLING_CODES,
             *(code for code in UPSTREAM_CODES if code not in _ELSEWHERE),
         ),
     )

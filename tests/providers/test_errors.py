@@ -87,6 +87,10 @@ REFUSALS = [
         400,
     ),
     (400, "1261", "Prompt 超长", "MODEL_CONTEXT_LENGTH_EXCEEDED", 400),
+    (400, "", '"gemma:2b" does not support tools', "MODEL_CAPABILITY_MISMATCH", 400),
+    (404, "", "No endpoints found that support tool use.", "MODEL_CAPABILITY_MISMATCH", 400),
+    (404, "", "This is not a chat model and thus not supported", "MODEL_CAPABILITY_MISMATCH", 400),
+    (500, "", "image input is not supported - hint: mmproj", "MODEL_CAPABILITY_MISMATCH", 400),
     (413, "request_too_large", "too big", "MODEL_CONTEXT_LENGTH_EXCEEDED", 400),
 ]
 
@@ -98,6 +102,7 @@ REFUSALS = [
     "providers.errors.protocol",
     "providers.errors.model-not-found",
     "providers.errors.context-length",
+    "providers.errors.capability-mismatch",
     "providers.errors.safe-details",
     "providers.adapter.no-vendor-shapes",
 )

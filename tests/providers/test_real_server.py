@@ -105,8 +105,9 @@ async def test_it_stops_when_nobody_follows(bench: Bench, target: ChatTarget) ->
     assert reply.content
 
 
-async def test_it_says_that_it_does_not_understand(bench: Bench, target: ChatTarget) -> None:
+@pytest.mark.proves("providers.errors.capability-mismatch")
+async def test_it_has_no_eyes(bench: Bench, target: ChatTarget) -> None:
     request = ModelRequest((Message("user", "a", images=("data:image/png;base64,iVBORw0KGgo=",)),))
     with pytest.raises(ProjectError) as raised:
         await bench.complete(target, request)
-    assert raised.value.code.startswith("PROVIDER_")
+    assert raised.value.code == "MODEL_CAPABILITY_MISMATCH"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from sidecar.kernel.catalogue import ERRORS
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.logging import JsonFormatter
 from tests.app_client import RunningApp, running_app
@@ -211,6 +212,30 @@ async def test_a_reserved_id_in_the_database_resolves_to_nothing(
         with pytest.raises(ProjectError) as raised:
             await call
         assert raised.value.code == "CREDENTIAL_NAMESPACE_RESERVED"
+    shown = (await app.http.get(f"{PROVIDERS}/{made['provider_id']}")).json()
+    assert shown["credential_configured"] is False
+    assert upstream.received == []
+
+
+async def test_a_store_that_cannot_be_read_is_not_the_provider_s_fault(
+    app: RunningApp, upstream: FakeUpstream, configuration: dict[str, Any]
+) -> None:
+    # A keyring, where there is one, has no file that could be broken.
+    app.services.credentials._backend = "file"
+    keyed = {**configuration, "credential_id": "k"}
+    made = await create(app, keyed)
+    await app.services.credentials.set("k", "some-secret")
+    stored = app.data_dir / "credentials" / "credentials.bin"
+    stored.write_bytes(b"damaged")
+    for method, path, body in (
+        ("POST", f"{PROVIDERS}/test", keyed),
+        ("POST", f"{PROVIDERS}/request-probe", {"provider": keyed, "stream": True}),
+        ("POST", f"{PROVIDERS}/request-probe", {"provider": keyed, "stream": False}),
+        ("GET", f"{PROVIDERS}/{made['provider_id']}/models", None),
+    ):
+        answer = await app.http.request(method, path, json=body)
+        assert code_of(answer) == "CREDENTIAL_STORE_ERROR", path
+        assert answer.status_code == ERRORS["CREDENTIAL_STORE_ERROR"].status
     shown = (await app.http.get(f"{PROVIDERS}/{made['provider_id']}")).json()
     assert shown["credential_configured"] is False
     assert upstream.received == []
