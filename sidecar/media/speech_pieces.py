@@ -14,7 +14,7 @@ Piece = dict[str, int]
 """``start`` and ``end`` of a piece of speech, in samples of the recording."""
 
 # The search for speech and the recogniser need many times the memory of what they are given.
-BLOCK_SAMPLES: Final = 600 * SAMPLE_RATE
+BLOCK_SAMPLES: Final = 300 * SAMPLE_RATE
 LONGEST_STRETCH: Final = 2 * BLOCK_SAMPLES
 
 
@@ -52,7 +52,7 @@ def find_speech(samples: "NDArray[np.float32]", vad: dict[str, Any]) -> list[Pie
 
 
 def stretches(samples: "NDArray[np.float32]", pieces: list[Piece]) -> Iterator[Stretch]:
-    """Yield the speech in stretches of about ten minutes, cut in a pause if there is one."""
+    """Yield the speech in stretches of about five minutes, cut in a pause if there is one."""
     import numpy as np  # noqa: PLC0415
 
     gathered: list[Piece] = []
