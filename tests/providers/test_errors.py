@@ -143,6 +143,7 @@ async def test_a_refusal(
         ("37", 37, 37),
         (format_datetime(datetime.now(UTC) + timedelta(seconds=3600), usegmt=True), 3000, 3600),
     ],
+    ids=["seconds", "date"],
 )
 async def test_the_wait_that_is_asked_for_is_passed_on(
     bench: Bench, value: str, low: int, high: int

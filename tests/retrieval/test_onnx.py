@@ -172,5 +172,5 @@ async def test_no_model_is_made_up(tmp_path: Path) -> None:
     await workers.close()
     product = [name for name in sys.modules if name.startswith("sidecar.retrieval")]
     names = {name for module in product for name in vars(sys.modules[module]) if "Embedder" in name}
-    # The only embedders of the product are the protocol and the real local model.
-    assert names <= {"Embedder", "LocalEmbedder"}
+    # The only embedders of the product are the protocol, the real local model and a provider's.
+    assert names <= {"Embedder", "LocalEmbedder", "RemoteEmbedder"}
