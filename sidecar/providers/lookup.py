@@ -31,10 +31,14 @@ class ProviderLookup:
         self._database = database
         self._credentials = credentials
         self._development = development
+        self._network = Network()
 
     async def stored(self, provider_id: str) -> Provider:
         """Return a provider; raises ``RESOURCE_NOT_FOUND``."""
-        provider = await self._database.read(lambda conn: store.get(conn, provider_id))
+        # Read together with what a call needs besides: each read waits for a thread.
+        provider, self._network = await self._database.read(
+            lambda conn: (store.get(conn, provider_id), _network(conn))
+        )
         if provider is None:
             raise ProjectError("RESOURCE_NOT_FOUND", details={"provider_id": provider_id})
         return provider
@@ -96,8 +100,9 @@ class ProviderLookup:
             if secret is None:
                 raise UpstreamError("PROVIDER_AUTH_FAILED", {**about, "reason": "no_credential"})
         headers = ADAPTERS[configuration.provider_type].headers(secret)
-        network = await self._database.read(_network)
-        return Upstream(configuration.base_url, headers, about, network)
+        if not isinstance(configuration, Provider):
+            self._network = await self._database.read(_network)
+        return Upstream(configuration.base_url, headers, about, self._network)
 
 
 def capabilities_of(configuration: Configuration) -> frozenset[Capability]:
