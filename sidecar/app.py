@@ -268,7 +268,7 @@ def build_services(settings: Settings) -> Services:
     media.use_remote(RoutedTranscriber(routing))
     media.use_remote_matcher(RoutedSpeakerMatcher(routing))
     inference.watch(media.matches_speakers_now)
-    media.listen_for(NoteVocabulary(database, vault))
+    media.listen_for(NoteVocabulary(database))
     media.attachments.add_user(AttachmentUser("note", notes_naming))
     documents = DocumentService(settings.paths, workers)
     chat = ChatService(database, providers, retrieval, media, documents)

@@ -20,7 +20,10 @@ _SHORTEST_SOUND: Final = 4
 _MOST_WORDS: Final = 4
 # How much of a term may be misheard.
 _CJK_SHARE: Final = 0.4
-_SOUND_SHARE: Final = 0.2
+_SOUND_SHARE: Final = 0.17
+_SPELLING_SHARE: Final = 0.6
+# Of a term that is misheard by half, what is left must be shared with few other terms.
+LEAST_TELLING: Final = 0.3
 
 
 def is_cjk(text: str) -> bool:
@@ -94,29 +97,29 @@ class NearTerms:
             if len(known) < len(compared) - allowed or compared in text:
                 continue
             mistakes = edits(compared, text, anywhere=True)
-            if mistakes <= allowed:
-                # One that shares only characters of many terms is near by chance.
-                telling = sum(1 / self._holders[character] for character in known)
+            # One that shares only characters of many terms is near by chance.
+            telling = sum(1 / self._holders[character] for character in known)
+            is_clear = 3 * mistakes <= len(compared) or telling >= LEAST_TELLING
+            if mistakes <= allowed and is_clear:
                 yield mistakes / len(compared), -telling, rank, term
 
     def _near_words(self, text: str, compared: str) -> Iterable[tuple[float, float, int, str]]:
         if not self._words:
             return
-        runs = {sound(run) for run in _runs(_WORD.findall(text))}
+        runs = {(letters(run), sound(run)) for run in _runs(_WORD.findall(text))}
         for rank, (term, spelled, sounded) in enumerate(self._words):
             if len(sounded) < _SHORTEST_SOUND or spelled in compared:
                 continue
             allowed = int(_SOUND_SHARE * len(sounded))
-            nearest = min(
-                (
-                    edits(sounded, run, anywhere=False)
-                    for run in runs
-                    if run[:1] == sounded[:1] and abs(len(run) - len(sounded)) <= allowed
-                ),
-                default=allowed + 1,
-            )
-            if nearest <= allowed:
-                yield nearest / len(sounded), -len(sounded), rank, term
+            if any(
+                heard[:1] == sounded[:1]
+                and abs(len(heard) - len(sounded)) <= allowed
+                and edits(sounded, heard, anywhere=False) <= allowed
+                # Words that are spelled quite differently have the same consonants by chance.
+                and edits(spelled, written, anywhere=False) <= _SPELLING_SHARE * len(spelled)
+                for written, heard in runs
+            ):
+                yield 0.0, -len(sounded), rank, term
 
 
 def _allowed(compared: str) -> int:

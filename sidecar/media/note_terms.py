@@ -1,11 +1,10 @@
 """The words of the user's own notes that a recogniser may listen for: titles, headings and tags."""
 
+import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Protocol
-
-from sidecar.kernel.errors import ProjectError
 
 MOST_TERMS: Final = 2000
 # A term that stands in so many of the notes says nothing, unless there are only a few notes.
@@ -30,23 +29,21 @@ _LATIN_WORDS: Final = 3
 class NoteNames(Protocol):
     """What is needed of the notes."""
 
-    async def names(self) -> Sequence[Sequence[str]]:
-        """Return title, headings and tags of each note of the open vault, newest note first."""
+    async def names(self, vault_id: str) -> Sequence[Sequence[str]]:
+        """Return title, headings and tags of each note of a vault, newest note first."""
         ...
 
 
 class NoteTerms:
-    """Terms out of the open vault."""
+    """Terms out of a vault."""
 
     def __init__(self, notes: NoteNames) -> None:
         self._notes = notes
 
-    async def of_vault(self) -> tuple[str, ...]:
-        """Return the terms, the rarest first; none without an open vault."""
-        try:
-            return rarest_terms(await self._notes.names())
-        except ProjectError:
-            return ()
+    async def of_vault(self, vault_id: str) -> tuple[str, ...]:
+        """Return the terms of a vault, the rarest first."""
+        names = await self._notes.names(vault_id)
+        return await asyncio.to_thread(rarest_terms, names)
 
 
 def rarest_terms(notes: Iterable[Iterable[str]]) -> tuple[str, ...]:

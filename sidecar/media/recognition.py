@@ -269,7 +269,9 @@ class Recogniser:
         listener: Listener,
     ) -> Recognised:
         recognised: Recognised | None = None
-        terms = await self.terms.of_vault() if self.terms and profile.vault_terms else ()
+        terms: tuple[str, ...] = ()
+        if self.terms is not None and profile.vault_terms:
+            terms = await self.terms.of_vault(request.vault_id)
         work = self._whisper.transcribe(
             recording,
             model.path,

@@ -1,19 +1,16 @@
-"""The words that the open vault's notes are named by, for who has to recognise them."""
+"""The words that notes are named by, for who has to recognise them."""
 
 from sidecar.kernel.database import Database, Readable
-from sidecar.vault.service import VaultService
 
 
 class NoteVocabulary:
-    """Titles, headings and tags of the open vault, as the index knows them."""
+    """Titles, headings and tags of the notes, as the index knows them."""
 
-    def __init__(self, database: Database, vault: VaultService) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._vault = vault
 
-    async def names(self) -> list[list[str]]:
-        """Return title, headings and tags of each note, newest note first; raises ``VAULT_NOT_OPEN``."""
-        vault_id = self._vault.require_vault_id()
+    async def names(self, vault_id: str) -> list[list[str]]:
+        """Return title, headings and tags of each note of a vault, newest note first."""
         return await self._database.read(lambda conn: _names(conn, vault_id))
 
 
