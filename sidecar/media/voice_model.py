@@ -27,6 +27,8 @@ class VoiceModel:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = max(1, min(MOST_THREADS, _usable_cores()))
         options.inter_op_num_threads = 1
+        # Threads that wait by spinning take as much of the processor as those that work.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.log_severity_level = 3
         self._session = onnxruntime.InferenceSession(
             path, options, providers=["CPUExecutionProvider"]
