@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -152,7 +152,11 @@ class Served:
         request = {"attachment_id": attachment_id, "language": language, "profile_id": profile}
         made = self.sidecar.post("/api/media/transcriptions", json=request).check(202).json()
         path = f"/api/media/transcriptions/{made['job_id']}"
-        last = [event.event for event in self.sidecar.events(f"{path}/events")][-1]
+        last = ""
+        # Left at the end that is told: a reader of event streams comes back once more to be sure.
+        with closing(self.sidecar.events(f"{path}/events")) as events:
+            while last not in ("Completed", "Failed", "Cancelled"):
+                last = next(events).event
         assert last == "Completed", last
         job: dict[str, Any] = self.sidecar.get(path).check(200).json()
         return job
