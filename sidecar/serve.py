@@ -181,8 +181,9 @@ class _Running:
     told_ready: bool = False
 
     async def run(self) -> None:
-        from sidecar.app import build_asgi, build_services  # noqa: PLC0415 - imported by now
+        from sidecar.app import build_asgi  # noqa: PLC0415 - imported by now
         from sidecar.kernel.http_server import HttpServer  # noqa: PLC0415
+        from sidecar.services import build_services  # noqa: PLC0415
 
         lifecycle = Lifecycle(self._start_watchdog)
         lifecycle.watch_signals()

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import httpx
 
 from host_bridge.protocol import SessionSettings, new_token
-from sidecar.app import Services, build_asgi, build_services
+from sidecar.app import build_asgi
 from sidecar.kernel.http_server import HttpServer, bind_loopback
 from sidecar.kernel.migrations import migrate
 from sidecar.kernel.settings import resolve_settings
+from sidecar.services import Services, build_services
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

@@ -15,9 +15,10 @@ import pytest
 from starlette.routing import BaseRoute
 
 from host_bridge.protocol import SessionSettings
-from sidecar.app import build_api, build_services, offline_openapi
+from sidecar.app import build_api, offline_openapi
 from sidecar.kernel.catalogue import ERRORS
 from sidecar.kernel.settings import resolve_settings
+from sidecar.services import build_services
 from tests.app_client import ROOT, running_app
 
 DOCUMENT = offline_openapi()

@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 
 import sidecar.app as product
+import sidecar.services as wiring
 from sidecar.cli import main
 from sidecar.kernel.catalogue import Localised
 from sidecar.kernel.database import Transaction
@@ -21,6 +22,7 @@ from sidecar.kernel.jobs import JobContext, JobKind, JobOutcome
 from sidecar.kernel.settings import Settings
 from sidecar.kernel.sse import resource_stream
 from sidecar.kernel.workers import WorkerSpec
+from sidecar.services import Services
 
 SCRIPT = Path(__file__).with_name("stubborn_worker.py")
 FOLLOWED = "trial_followed"
@@ -40,7 +42,7 @@ class Started(BaseModel):
     job_id: str
 
 
-def _register(services: product.Services) -> None:
+def _register(services: Services) -> None:
     async def run(context: JobContext) -> JobOutcome:
         mode = "stubborn" if context.job.request["ignore_signals"] else "plain"
         worker = services.workers.add(
@@ -63,7 +65,7 @@ def _register(services: product.Services) -> None:
     )
 
 
-def _add_work(api: FastAPI, services: product.Services) -> None:
+def _add_work(api: FastAPI, services: Services) -> None:
     @api.post("/host/trial/work", status_code=201)
     async def work(request: Work) -> Started:
         def create(tx: Transaction) -> str:
@@ -86,7 +88,7 @@ def _add_work(api: FastAPI, services: product.Services) -> None:
         await asyncio.Event().wait()
 
 
-def _add_streams(api: FastAPI, services: product.Services) -> None:
+def _add_streams(api: FastAPI, services: Services) -> None:
     @api.post("/host/trial/events", status_code=201)
     async def append() -> int:
         return await services.database.write(
@@ -121,20 +123,20 @@ def _add_streams(api: FastAPI, services: product.Services) -> None:
 
 def install() -> None:
     """Put the domain among those of the product."""
-    build_services, build_api = product.build_services, product.build_api
+    build_services, build_api = wiring.build_services, product.build_api
 
-    def services_with_trial(settings: Settings) -> product.Services:
+    def services_with_trial(settings: Settings) -> Services:
         services = build_services(settings)
         _register(services)
         return services
 
-    def api_with_trial(services: product.Services, request_stop: Callable[[], None]) -> FastAPI:
+    def api_with_trial(services: Services, request_stop: Callable[[], None]) -> FastAPI:
         api = build_api(services, request_stop)
         _add_work(api, services)
         _add_streams(api, services)
         return api
 
-    product.build_services = services_with_trial
+    wiring.build_services = services_with_trial
     product.build_api = api_with_trial
 
 

@@ -28,7 +28,7 @@ async def test_a_vault_is_searched_with_its_vectors(
     tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     models = Models(HashEmbedder())
-    monkeypatch.setattr("sidecar.app.LocalModelSource", lambda *_, **__: models)
+    monkeypatch.setattr("sidecar.services.LocalModelSource", lambda *_, **__: models)
     async with running_app(tmp_path, models_dirs=()) as app:
         assert app.vault is not None
         library = Library(app, app.vault, models)

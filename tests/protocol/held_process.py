@@ -9,12 +9,12 @@ from typing import NoReturn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from sidecar import app
+from sidecar import services as wiring
 from sidecar.cli import main
 from sidecar.kernel.jobs import JobContext
 from sidecar.kernel.settings import Settings
 
-build_services = app.build_services
+build_services = wiring.build_services
 
 
 async def never_done(_: JobContext) -> NoReturn:
@@ -23,7 +23,7 @@ async def never_done(_: JobContext) -> NoReturn:
             await asyncio.Event().wait()
 
 
-def build_held_services(settings: Settings) -> app.Services:
+def build_held_services(settings: Settings) -> wiring.Services:
     services = build_services(settings)
     for kind in services.jobs.kinds.values():
         services.jobs.register(replace(kind, run=never_done, concurrency=2))
@@ -31,5 +31,5 @@ def build_held_services(settings: Settings) -> app.Services:
 
 
 if __name__ == "__main__":
-    app.build_services = build_held_services
+    wiring.build_services = build_held_services
     sys.exit(main())

@@ -7,8 +7,9 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from host_bridge.protocol import SessionSettings
-from sidecar.app import build_api, build_services
+from sidecar.app import build_api
 from sidecar.kernel.settings import resolve_settings
+from sidecar.services import build_services
 
 JSON_TYPE: Final = "application/json"
 STREAM_TYPE: Final = "text/event-stream"

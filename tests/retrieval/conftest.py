@@ -78,7 +78,7 @@ def models(monkeypatch: pytest.MonkeyPatch) -> Models:
     """The models of every application that the test runs: at first one local model."""
     found = Models(HashEmbedder())
     for name in ("LocalModelSource", "RoutedModelSource"):
-        monkeypatch.setattr(f"sidecar.app.{name}", lambda *_, **__: found)
+        monkeypatch.setattr(f"sidecar.services.{name}", lambda *_, **__: found)
     return found
 
 

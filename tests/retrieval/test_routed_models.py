@@ -65,7 +65,7 @@ async def routed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake: FakeModels
 ) -> AsyncIterator[Routed]:
     models = Models(HashEmbedder())
-    monkeypatch.setattr("sidecar.app.LocalModelSource", lambda *_, **__: models)
+    monkeypatch.setattr("sidecar.services.LocalModelSource", lambda *_, **__: models)
     async with running_app(tmp_path, models_dirs=()) as app:
         assert app.vault is not None
         routing = Routing(app, fake, await new_provider(app, fake.url))
@@ -312,7 +312,7 @@ async def test_the_dimension_is_remembered_over_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake: FakeModels
 ) -> None:
     models = Models(HashEmbedder())
-    monkeypatch.setattr("sidecar.app.LocalModelSource", lambda *_, **__: models)
+    monkeypatch.setattr("sidecar.services.LocalModelSource", lambda *_, **__: models)
     async with running_app(tmp_path, models_dirs=()) as app:
         assert app.vault is not None
         routing = Routing(app, fake, await new_provider(app, fake.url))
