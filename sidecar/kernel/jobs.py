@@ -190,8 +190,9 @@ class JobEngine:
         except DatabaseClosedError:
             log.warning("job.interrupted_by_stop", extra={"job_id": job_id})
         except sqlite3.OperationalError as error:
-            log.warning("job.not_written", extra={"job_id": job_id, "reason": str(error)})
-            full = error.sqlite_errorcode == sqlite3.SQLITE_FULL
+            log.warning("job.not_written", extra={"job_id": job_id, "reason": _reason(error)})
+            # The attribute is there for errors of SQLite itself, not for those that the module makes up.
+            full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
             code = "DISK_SPACE_INSUFFICIENT" if full else kind.failure_code
             await self._until_written(lambda: self._states.failed(kind, job_id, ProjectError(code)))
         except Exception:
@@ -204,7 +205,7 @@ class JobEngine:
             try:
                 await end()
             except sqlite3.OperationalError as error:
-                log.warning("job.end_not_written", extra={"reason": str(error)})
+                log.warning("job.end_not_written", extra={"reason": _reason(error)})
                 if self._stopping:
                     raise DatabaseClosedError from error
                 await asyncio.sleep(RETRY_SECONDS)
@@ -262,3 +263,8 @@ class JobEngine:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=STOP_SECONDS)
+
+
+def _reason(error: sqlite3.OperationalError) -> str:
+    """Return a word for logs: SQLite's name of the error, never its text, which may quote."""
+    return str(getattr(error, "sqlite_errorname", type(error).__name__))

@@ -219,9 +219,8 @@ class Transport:
         url = upstream.base_url.rstrip("/") + path
         headers = {**request.pop("headers", {}), **upstream.headers}
         with _translated(upstream.about):
-            built = client.build_request(method, url, headers=headers, **request)
             async with asyncio.timeout(seconds):
-                response = await client.send(built, stream=True)
+                response = await _send(client, method, url, headers, request)
         try:
             if not response.is_success:
                 raise await self._refusal(response, upstream)
@@ -255,6 +254,45 @@ class Transport:
                         _make_client, upstream, direct, self.timeouts
                     )
         return self._clients[key]
+
+
+async def _send(
+    client: "httpx.AsyncClient",
+    method: str,
+    url: str,
+    headers: Mapping[str, str],
+    request: Mapping[str, Any],
+) -> "httpx.Response":
+    """Send a request; once more if it met a connection that the server was closing just then.
+
+    A server may end a kept connection at any moment. If it does so without a byte of an answer, the
+    request was not taken up, and clients send it again whatever its method is. A connection that was
+    made for the request is another matter: there the server may have begun.
+    """
+    import httpx  # noqa: PLC0415
+
+    while True:
+        connected = False
+
+        async def watch(event: str, _: Mapping[str, Any]) -> None:
+            nonlocal connected
+            connected = connected or event.startswith("connection.connect_")
+
+        built = client.build_request(
+            method, url, headers=headers, extensions={"trace": watch}, **request
+        )
+        try:
+            return await client.send(built, stream=True)
+        except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError) as error:
+            garbled = isinstance(error, httpx.RemoteProtocolError) and not _hung_up(error)
+            if connected or garbled:
+                raise
+            # This connection is gone from the pool by now, so that the loop ends at a new one.
+            log.info("provider.connection_was_closed")
+
+
+def _hung_up(error: "httpx.RemoteProtocolError") -> bool:
+    return "disconnected" in str(error)
 
 
 def _make_client(upstream: Upstream, direct: bool, timeouts: Timeouts) -> "httpx.AsyncClient":
@@ -341,7 +379,7 @@ def _translated(about: Mapping[str, Any]) -> Iterator[None]:
     except httpx.ConnectError as error:
         raise UpstreamError("PROVIDER_UNAVAILABLE", dict(about), not_begun=True) from error
     except (httpx.RemoteProtocolError, httpx.NetworkError, httpx.ProxyError) as error:
-        garbled = isinstance(error, httpx.RemoteProtocolError) and "disconnected" not in str(error)
+        garbled = isinstance(error, httpx.RemoteProtocolError) and not _hung_up(error)
         code = "PROVIDER_PROTOCOL_ERROR" if garbled else "PROVIDER_UNAVAILABLE"
         raise UpstreamError(code, dict(about)) from error
     except UnicodeEncodeError as error:

@@ -107,7 +107,8 @@ async def test_one_at_a_time(hold: asyncio.Event, vault: Vault) -> None:
     first = await rebuild(vault.app, "fts")
 
     async def is_running() -> bool:
-        return (await status(vault.app))["active_job_id"] == first
+        state = await status(vault.app)
+        return state["active_job_id"] == first and state["progress"] is not None
 
     await eventually(is_running)
     assert await rebuild(vault.app, "fts") == first
