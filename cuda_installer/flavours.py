@@ -29,7 +29,8 @@ class Flavour:
     mapping has None. ``cuda`` is what ``torch.version.cuda`` says in it. ``pythons`` are the
     versions that its lock has packages for, the preferred one first. ``torch_index`` serves the
     packages whose version has a local part (``2.13.0+cpu``); the general index has all others.
-    ``prune`` names files that don't work in it and that nothing needs.
+    ``prune`` names files that don't work in it and that nothing needs. ``not_locked_for`` are the
+    platforms that it exists for and that its lock doesn't have the packages of.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Flavour:
     disk_bytes: int
     torch_index: str | None = None
     prune: tuple[str, ...] = ()
+    not_locked_for: tuple[str, ...] = ()
 
     @property
     def lock(self) -> Path:
@@ -50,6 +52,10 @@ class Flavour:
     def is_locked(self) -> bool:
         """Whether this build has its lock."""
         return self.lock.is_file()
+
+    def is_locked_for(self, platform: str) -> bool:
+        """Whether this build has its lock, with the platform's packages."""
+        return self.is_locked and platform not in self.not_locked_for
 
     def lock_digest(self) -> str:
         """Return the SHA-256 of the lock file: what an environment was made from."""
@@ -78,11 +84,11 @@ FLAVOURS: Final = (
         "cu126",
         cuda="12.6",
         driver={"linux-x86_64": (525, 60, 13), "windows-x86_64": (528, 33)},
-        pythons=((3, 11), (3, 12), (3, 13)),
-        # Unknown until there is a lock.
-        download_bytes=0,
-        disk_bytes=0,
+        pythons=((3, 11),),
+        download_bytes=2740 * MEGABYTE,
+        disk_bytes=5500 * MEGABYTE,
         torch_index="https://download.pytorch.org/whl/cu126",
+        not_locked_for=("linux-x86_64",),
     ),
     Flavour(
         "cpu",
@@ -122,7 +128,9 @@ def runs_on(flavour: Flavour, machine: Machine) -> bool:
 
 def is_supported(platform: str) -> bool:
     """Whether any flavour with a lock is for the platform."""
-    return any(flavour.is_locked and platform in flavour.driver for flavour in FLAVOURS)
+    return any(
+        flavour.is_locked_for(platform) and platform in flavour.driver for flavour in FLAVOURS
+    )
 
 
 def choose(machine: Machine, wanted: str = AUTO) -> Flavour:
@@ -133,13 +141,13 @@ def choose(machine: Machine, wanted: str = AUTO) -> Flavour:
     """
     if wanted != AUTO:
         flavour = by_name(wanted)
-        if not flavour.is_locked:
-            raise InstallerError("flavour_not_locked", wanted)
         if machine.platform not in flavour.driver:
             raise InstallerError("platform_unsupported", machine.platform)
+        if not flavour.is_locked_for(machine.platform):
+            raise InstallerError("flavour_not_locked", wanted)
         return flavour
     for flavour in FLAVOURS:
-        if flavour.is_locked and runs_on(flavour, machine):
+        if flavour.is_locked_for(machine.platform) and runs_on(flavour, machine):
             return flavour
     raise InstallerError("platform_unsupported", machine.platform)
 
@@ -147,4 +155,4 @@ def choose(machine: Machine, wanted: str = AUTO) -> Flavour:
 def passed_over(machine: Machine, chosen: Flavour) -> list[str]:
     """Return the better flavours that the machine could run but this build has no lock for."""
     better = FLAVOURS[: FLAVOURS.index(chosen)]
-    return [f.name for f in better if runs_on(f, machine) and not f.is_locked]
+    return [f.name for f in better if runs_on(f, machine) and not f.is_locked_for(machine.platform)]

@@ -77,7 +77,16 @@ def test_what_there_is_no_runtime_for(platform: str, wanted: str, reason: str) -
 
 
 def test_which_flavours_have_a_lock() -> None:
-    assert LOCKED == ["cpu", "cu130"]
+    assert LOCKED == ["cpu", "cu126", "cu130"]
+
+
+@pytest.mark.parametrize(
+    ("driver", "flavour"), [(None, "cpu"), ((527, 41), "cpu"), ((528, 33), "cu126")]
+)
+def test_the_driver_decides_on_windows(driver: tuple[int, ...] | None, flavour: str) -> None:
+    machine = Machine("windows-x86_64", driver)
+    assert flavours.choose(machine).name == flavour
+    assert flavours.passed_over(machine, flavours.by_name(flavour)) == []
 
 
 @pytest.mark.parametrize("name", LOCKED)
