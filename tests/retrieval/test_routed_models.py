@@ -198,7 +198,9 @@ async def test_the_local_index_steps_in(routed: Routed) -> None:
         before = len(routed.fake.asked)
         routed.fake.script = lambda _, answer=answer: answer  # type: ignore[misc]
         assert await routed.found() == ("local", code, 1)
-        assert len(routed.fake.asked) == before + 1, "a query is asked once"
+        # What a kept connection swallowed goes out again on a new one; all else is asked once.
+        asked = 2 if answer.fault == "drop" else 1
+        assert len(routed.fake.asked) == before + asked
         await eventually(lambda code=code: routed.is_noted(code))  # type: ignore[misc]
     path = f"/api/providers/{routed.routing.provider_id}"
     await routed.routing.app.http.patch(path, json={"enabled": False})
