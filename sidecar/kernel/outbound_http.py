@@ -10,9 +10,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from sidecar.kernel.network_settings import Network
 from sidecar.version import VERSION
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx
 
 CONNECT_SECONDS: Final = 10.0
@@ -49,12 +52,12 @@ class OutboundHttp:
 
     def __init__(
         self,
+        network: Network | None = None,
         *,
-        proxy: str | None = None,
         connect_seconds: float = CONNECT_SECONDS,
         read_seconds: float = READ_SECONDS,
     ) -> None:
-        self._proxy = proxy
+        self._network = network or Network()
         self._connect_seconds = connect_seconds
         self._read_seconds = read_seconds
         self._client: httpx.AsyncClient | None = None
@@ -102,7 +105,11 @@ class OutboundHttp:
         if self._client is None:
             import httpx  # noqa: PLC0415
 
-            options: dict[str, Any] = {"proxy": self._proxy} if self._proxy else {}
+            options: dict[str, Any] = {}
+            if self._network.proxy:
+                options["proxy"] = self._network.proxy
+            if self._network.ca_file:
+                options["verify"] = tls_context(self._network)
             self._client = httpx.AsyncClient(
                 follow_redirects=False,
                 timeout=httpx.Timeout(self._read_seconds, connect=self._connect_seconds),
@@ -110,6 +117,21 @@ class OutboundHttp:
                 **options,
             )
         return self._client
+
+
+def tls_context(network: Network) -> "ssl.SSLContext":
+    """Return what tells which servers are trusted; :class:`OutboundError` for an unusable file."""
+    import ssl  # noqa: PLC0415
+
+    import httpx  # noqa: PLC0415
+
+    context = httpx.create_ssl_context()
+    if network.ca_file:
+        try:
+            context.load_verify_locations(network.ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise OutboundError(f"unusable authorities: {type(error).__name__}") from error
+    return context
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:

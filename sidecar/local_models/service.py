@@ -13,9 +13,9 @@ from sidecar.kernel.errors import ErrorBody, ProjectError
 from sidecar.kernel.events import EventLog, last_sequence
 from sidecar.kernel.job_store import Job
 from sidecar.kernel.jobs import JobContext, JobEngine, JobKind, JobOutcome
+from sidecar.kernel.network_settings import read_network
 from sidecar.kernel.outbound_http import READ_SECONDS, OutboundHttp
 from sidecar.kernel.paging import PageQuery, page_of
-from sidecar.kernel.setting_store import get_setting
 from sidecar.local_models import store
 from sidecar.local_models.attempts import Attempt, AttemptLog, ModelUse
 from sidecar.local_models.catalogue import CatalogueModel
@@ -55,7 +55,6 @@ __all__ = [
 DOWNLOAD_KIND: Final = "model_download"
 IMPORT_KIND: Final = "model_import"
 PARALLEL_DOWNLOADS: Final = 2
-PROXY_SETTING: Final = "outbound.proxy"
 TOKEN_CREDENTIAL: Final = "provider.huggingface"  # noqa: S105 - the name of a credential, not one
 _POLL_SECONDS: Final = 0.2
 
@@ -265,8 +264,8 @@ class LocalModelService:
             # The process died between the model's taking its place and the job's end.
             return JobOutcome({})
         staging = self.library.staging(model_id, DOWNLOAD)
-        proxy = await self._database.read(lambda conn: get_setting(conn, PROXY_SETTING))
-        http = OutboundHttp(proxy=proxy, read_seconds=self.options.read_seconds)
+        network = await self._database.read(read_network)
+        http = OutboundHttp(network, read_seconds=self.options.read_seconds)
         try:
             download = ModelDownload(
                 model,

@@ -1,23 +1,19 @@
 """Finds providers and what reaches them: key, proxy, protocol."""
 
 import asyncio
-import sqlite3
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 from sidecar.kernel.credentials import CredentialStore, check_public_id
-from sidecar.kernel.database import Database, Readable
+from sidecar.kernel.database import Database
 from sidecar.kernel.errors import ProjectError
-from sidecar.kernel.setting_store import get_setting
+from sidecar.kernel.network_settings import Network, read_network
 from sidecar.providers import store
 from sidecar.providers.adapters import ADAPTERS
 from sidecar.providers.failures import UpstreamError
 from sidecar.providers.presets import preset_capabilities
 from sidecar.providers.schemas import Capability, Provider, ProviderCreateRequest
-from sidecar.providers.transport import Network, Upstream
-
-PROXY_SETTING: Final = "outbound.proxy"
-CA_FILE_SETTING: Final = "outbound.ca_file"
+from sidecar.providers.transport import Upstream
 
 Configuration = Provider | ProviderCreateRequest
 
@@ -37,7 +33,7 @@ class ProviderLookup:
         """Return a provider; raises ``RESOURCE_NOT_FOUND``."""
         # Read together with what a call needs besides: each read waits for a thread.
         provider, self._network = await self._database.read(
-            lambda conn: (store.get(conn, provider_id), _network(conn))
+            lambda conn: (store.get(conn, provider_id), read_network(conn))
         )
         if provider is None:
             raise ProjectError("RESOURCE_NOT_FOUND", details={"provider_id": provider_id})
@@ -101,7 +97,7 @@ class ProviderLookup:
                 raise UpstreamError("PROVIDER_AUTH_FAILED", {**about, "reason": "no_credential"})
         headers = ADAPTERS[configuration.provider_type].headers(secret)
         if not isinstance(configuration, Provider):
-            self._network = await self._database.read(_network)
+            self._network = await self._database.read(read_network)
         return Upstream(configuration.base_url, headers, about, self._network)
 
 
@@ -110,10 +106,6 @@ def capabilities_of(configuration: Configuration) -> frozenset[Capability]:
     if configuration.capabilities:
         return frozenset(configuration.capabilities)
     return preset_capabilities(configuration.provider_type, configuration.base_url)
-
-
-def _network(conn: Readable | sqlite3.Connection) -> Network:
-    return Network(get_setting(conn, PROXY_SETTING), get_setting(conn, CA_FILE_SETTING))
 
 
 def invalid_field(name: str, reason: str) -> ProjectError:

@@ -17,7 +17,8 @@ from urllib.parse import urlsplit
 
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.logging import get_logger
-from sidecar.kernel.outbound_http import USER_AGENT
+from sidecar.kernel.network_settings import Network
+from sidecar.kernel.outbound_http import USER_AGENT, OutboundError, tls_context
 from sidecar.providers.failures import UpstreamError, failure_of_answer
 
 if TYPE_CHECKING:
@@ -45,14 +46,6 @@ class Timeouts:
 
 
 DEFAULT_TIMEOUTS: Final = Timeouts()
-
-
-@dataclass(frozen=True, slots=True)
-class Network:
-    """How this machine gets out: a proxy's address and a file with further authorities, if set."""
-
-    proxy: str | None = None
-    ca_file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,18 +290,15 @@ def _hung_up(error: "httpx.RemoteProtocolError") -> bool:
 
 def _make_client(upstream: Upstream, direct: bool, timeouts: Timeouts) -> "httpx.AsyncClient":
     import http.cookiejar  # noqa: PLC0415
-    import ssl  # noqa: PLC0415
 
     import httpx  # noqa: PLC0415
 
-    context = httpx.create_ssl_context()
     network = upstream.network
-    if network.ca_file:
-        try:
-            context.load_verify_locations(network.ca_file)
-        except (OSError, ssl.SSLError) as error:
-            log.error("provider.ca_file_unusable", extra={"reason": type(error).__name__})
-            raise UpstreamError("PROVIDER_UNAVAILABLE", dict(upstream.about)) from error
+    try:
+        context = tls_context(network)
+    except OutboundError as error:
+        log.error("provider.ca_file_unusable", extra={"reason": error.reason})
+        raise UpstreamError("PROVIDER_UNAVAILABLE", dict(upstream.about)) from error
     try:
         client = httpx.AsyncClient(
             verify=context,

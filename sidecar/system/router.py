@@ -11,6 +11,7 @@ from sidecar.system.docs_page import docs_page, home_page
 from sidecar.system.schemas import (
     HostStatus,
     Liveness,
+    NetworkSettings,
     PackageHandle,
     PackageRequest,
     SystemHealth,
@@ -65,6 +66,16 @@ def build_router(service: SystemService, request_stop: Callable[[], None]) -> AP
         The address opens that one path with GET, as often as needed, for 10 minutes.
         """
         return await service.issue_ticket(request.path)
+
+    @router.get("/api/system/network", summary="How the program gets out", tags=["system"])
+    async def network_settings() -> NetworkSettings:
+        """The proxy and the certificate authorities that are set."""
+        return await service.network()
+
+    @router.put("/api/system/network", summary="Set how the program gets out", tags=["system"])
+    async def set_network_settings(request: NetworkSettings) -> NetworkSettings:
+        """Holds from the next request to a provider and the next download on. Both fields are set."""
+        return await service.set_network(request)
 
     _add_host_routes(router, service)
     _add_pages(router)

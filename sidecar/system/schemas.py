@@ -1,8 +1,10 @@
 """Wire models of the program's own paths."""
 
-from typing import Literal
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 
 class Liveness(BaseModel):
@@ -75,6 +77,38 @@ class Ticket(BaseModel):
 
     url: str
     expires_at: str
+
+
+def _proxy(text: str) -> str:
+    problem = PydanticCustomError(
+        "proxy", "Not an http or https address of a proxy without user, path and query."
+    )
+    try:
+        parts = urlsplit(text)
+        usable = parts.port != 0 and bool(parts.hostname)
+    except ValueError:
+        raise problem from None
+    rest = "@" in parts.netloc or parts.path.strip("/") or parts.query or parts.fragment
+    if not usable or rest or parts.scheme not in ("http", "https") or not text.isprintable():
+        raise problem
+    return text.rstrip("/")
+
+
+class NetworkSettings(BaseModel):
+    """How the program gets out, to providers and to what it downloads."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    proxy: Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_proxy)] | None = (
+        Field(
+            description="Address of a proxy, as http://127.0.0.1:7890. Servers on this machine are asked"
+            " directly. Null: as the environment says (HTTPS_PROXY, NO_PROXY)."
+        )
+    )
+    ca_file: Annotated[str, Field(min_length=1, max_length=4096)] | None = Field(
+        description="Absolute path of a PEM file with certificate authorities that are trusted"
+        " besides the usual ones, as a company's proxy needs it. Null: none."
+    )
 
 
 class VaultRequest(BaseModel):

@@ -16,6 +16,7 @@ from sidecar.kernel.catalogue import error_text
 from sidecar.kernel.clock import utc_in, utc_now
 from sidecar.kernel.database import Database
 from sidecar.kernel.errors import ProjectError
+from sidecar.kernel.network_settings import Network, read_network, write_network
 from sidecar.kernel.security import SecurityGate
 from sidecar.kernel.settings import Settings
 from sidecar.kernel.tickets import TICKET_PARAMETER, TICKET_SECONDS
@@ -26,6 +27,7 @@ from sidecar.system.schemas import (
     DirectoryState,
     HostProcess,
     HostStatus,
+    NetworkSettings,
     SubsystemHealth,
     SystemHealth,
     SystemInfo,
@@ -39,6 +41,9 @@ OK: Final = SubsystemHealth(status="ok", code=None, message=None)
 NOT_SET_UP: Final = frozenset(
     {"VAULT_NOT_OPEN", "LOCAL_MODEL_NOT_INSTALLED", "CAPABILITY_NOT_AVAILABLE"}
 )
+
+# All authorities of the world are a quarter of a mebibyte.
+_AUTHORITIES_BYTES: Final = 8 * 1024 * 1024
 
 Check = Callable[[], Awaitable[None]]
 """Raises the ProjectError that says what is wrong with a subsystem."""
@@ -122,6 +127,19 @@ class SystemService:
             subsystems[name] = await _health(check)
         broken = any(state.status == "degraded" for state in subsystems.values())
         return SystemHealth(status="degraded" if broken else "ok", subsystems=subsystems)
+
+    async def network(self) -> NetworkSettings:
+        """Return the proxy and the authorities that are set."""
+        network = await self._database.read(read_network)
+        return NetworkSettings(proxy=network.proxy, ca_file=network.ca_file)
+
+    async def set_network(self, wanted: NetworkSettings) -> NetworkSettings:
+        """Set both; ``VALIDATION_ERROR`` for a file without certificates."""
+        network = Network(wanted.proxy, wanted.ca_file)
+        if network.ca_file is not None:
+            await asyncio.to_thread(_check_authorities, network.ca_file)
+        await self._database.write(lambda tx: write_network(tx, network))
+        return wanted
 
     async def _database_health(self) -> SubsystemHealth:
         paths = self._settings.paths
@@ -213,3 +231,25 @@ def _directory_state(path: Path | None) -> DirectoryState:
         writable=exists and os.access(path, os.W_OK),
         free_bytes=free,
     )
+
+
+def _check_authorities(path: str) -> None:
+    import ssl  # noqa: PLC0415 - not needed to start
+
+    problem = None
+    if not Path(path).is_absolute():
+        problem = "Not an absolute path."
+    else:
+        try:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            # A pipe or a device would never end.
+            if not Path(path).is_file() or Path(path).stat().st_size > _AUTHORITIES_BYTES:
+                raise ValueError(path)
+            context.load_verify_locations(path)
+            if not context.get_ca_certs():
+                problem = "The file holds no certificate authority."
+        except (OSError, ValueError):
+            problem = "Not a readable PEM file with certificate authorities."
+    if problem is not None:
+        error = {"loc": ["body", "ca_file"], "message": problem}
+        raise ProjectError("VALIDATION_ERROR", details={"errors": [error]})

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from sidecar.kernel.errors import ProjectError
+from sidecar.kernel.network_settings import PROXY_SETTING
 from sidecar.kernel.setting_store import put_setting
-from sidecar.local_models.service import DOWNLOAD_KIND, PROXY_SETTING
+from sidecar.local_models.service import DOWNLOAD_KIND
 from tests.fakes.model_source import Asked
 from tests.local_models.conftest import (
     CONTENTS,

@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from sidecar.kernel.network_settings import CA_FILE_SETTING, PROXY_SETTING
 from sidecar.kernel.setting_store import put_setting
-from sidecar.providers.lookup import CA_FILE_SETTING, PROXY_SETTING
 from tests.fakes import openai_chat
 from tests.fakes.upstream import Turn
 from tests.providers.bench import Bench, failure, joined
