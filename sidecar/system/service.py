@@ -234,22 +234,24 @@ def _directory_state(path: Path | None) -> DirectoryState:
 
 
 def _check_authorities(path: str) -> None:
-    import ssl  # noqa: PLC0415 - not needed to start
-
-    problem = None
-    if not Path(path).is_absolute():
-        problem = "Not an absolute path."
-    else:
-        try:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            # A pipe or a device would never end.
-            if not Path(path).is_file() or Path(path).stat().st_size > _AUTHORITIES_BYTES:
-                raise ValueError(path)
-            context.load_verify_locations(path)
-            if not context.get_ca_certs():
-                problem = "The file holds no certificate authority."
-        except (OSError, ValueError):
-            problem = "Not a readable PEM file with certificate authorities."
+    problem = _problem_of_authorities(path)
     if problem is not None:
         error = {"loc": ["body", "ca_file"], "message": problem}
         raise ProjectError("VALIDATION_ERROR", details={"errors": [error]})
+
+
+def _problem_of_authorities(path: str) -> str | None:
+    import ssl  # noqa: PLC0415 - not needed to start
+
+    file = Path(path)
+    if not file.is_absolute():
+        return "Not an absolute path."
+    try:
+        # A pipe or a device would never end.
+        if not file.is_file() or file.stat().st_size > _AUTHORITIES_BYTES:
+            return "Not a file with certificate authorities."
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(path)
+    except (OSError, ValueError):
+        return "Not a readable PEM file with certificate authorities."
+    return None if context.get_ca_certs() else "The file holds no certificate authority."
