@@ -131,6 +131,7 @@ async def test_subtitles_that_cannot_be_made(media: MediaClient, short: dict[str
         {},
         {"format": "ass"},
         {"format": "srt", "revision": 0},
+        {"format": "srt", "revision": 2**60},
         {"format": ""},
     ]
     for query in queries:

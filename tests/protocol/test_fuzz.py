@@ -1,6 +1,6 @@
 """Requests made up from the OpenAPI document: no answer but those that it names, and never a failure of the server."""
 
-from typing import Any
+from typing import Any, Final
 
 import httpx
 import pytest
@@ -29,6 +29,10 @@ def cases(operation: Operation, mode: GenerationMode) -> st.SearchStrategy[Any]:
         generation_mode=mode
     )
     return found
+
+
+# A header was made up that no HTTP message can hold, and the request never reached the application.
+NOT_HTTP: Final = b"Invalid HTTP request received."
 
 
 def send(client: httpx.Client, case: Any, path: dict[str, str] | None) -> httpx.Response:
@@ -79,6 +83,7 @@ def test_made_up_requests(answers: Answers, operation: Operation, mode: Generati
     )
     def tried(case: Any, *, there: bool) -> None:
         answer = send(client, case, existing if there else None)
-        check_harmless(answer, operation, case)
+        if answer.content != NOT_HTTP:
+            check_harmless(answer, operation, case)
 
     tried()
