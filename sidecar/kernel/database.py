@@ -279,7 +279,10 @@ def _run_in_savepoint(
     connection.execute("SAVEPOINT one_write")
     try:
         result = write.run(transaction)
-    except Exception as error:  # noqa: BLE001 - handed to the caller
+    except Exception as error:
+        if isinstance(error, sqlite3.Error) and not connection.in_transaction:
+            # SQLite has undone the whole batch, as for a full disk: all of it failed for that reason.
+            raise
         connection.execute("ROLLBACK TO one_write")
         connection.execute("RELEASE one_write")
         write.future.set_exception(error)

@@ -168,7 +168,10 @@ class SubtitleQuery(BaseModel):
 
     format: SubtitleFormat = Field(description="srt (SubRip) or vtt (WebVTT).")
     revision: Annotated[int | None, BeforeValidator(empty_as_absent)] = Field(
-        None, ge=1, le=2**53, description="A revision of the transcript; the current one by default."
+        None,
+        ge=1,
+        le=2**53,
+        description="A revision of the transcript; the current one by default.",
     )
     speakers: bool = Field(True, description="Say who speaks.")
 

@@ -242,3 +242,15 @@ def test_a_newer_database_is_refused(tmp_path: Path) -> None:
 def test_the_migrations_are_numbered_without_a_double() -> None:
     numbers = [number for number, _ in migrations.migration_scripts()]
     assert numbers == sorted(set(numbers))
+
+
+async def test_a_full_disk_is_told_as_such(database: Database) -> None:
+    """SQLite undoes a whole batch then; the reason must not be lost in the undoing."""
+    await database.write(lambda tx: tx.execute("PRAGMA max_page_count = 1"))
+    with pytest.raises(sqlite3.OperationalError) as failed:
+        await database.write(lambda tx: put_setting(tx, "large", "x" * 1_000_000))
+    assert failed.value.sqlite_errorcode == sqlite3.SQLITE_FULL
+    await database.write(lambda tx: tx.execute("PRAGMA max_page_count = 1000000000"))
+    await database.write(lambda tx: put_setting(tx, "small", "x"))
+    assert await database.read(lambda conn: get_setting(conn, "large")) is None
+    assert await database.read(lambda conn: get_setting(conn, "small")) == "x"

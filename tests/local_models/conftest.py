@@ -187,5 +187,5 @@ async def desk(tmp_path: Path, sources: tuple[ModelSource, ModelSource]) -> Asyn
     write_catalogue(tmp_path / "data" / "models", [source.url for source in sources])
     async with running_app(tmp_path, models_dirs=()) as app:
         service = app.services.local_models
-        service.options = replace(service.options, read_seconds=0.4, retry_seconds=0.01)
+        service.options = replace(service.options, read_seconds=1.0, retry_seconds=0.01)
         yield Desk(app, *sources)
