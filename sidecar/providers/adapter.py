@@ -128,6 +128,21 @@ def finish_reason_of(word: Any, known: Mapping[str, FinishReason]) -> FinishReas
     return known.get(word, "other") if isinstance(word, str) else "other"
 
 
+def function_tools(call: ChatCall) -> list[dict[str, Any]]:
+    """Return the tools that are offered, in the form of Chat Completions, which others took over."""
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": call.names.sent(tool.name),
+                "description": tool.description,
+                "parameters": tool.parameters,
+            },
+        }
+        for tool in call.request.tools
+    ]
+
+
 def image_parts(data_uri: str) -> tuple[str, str]:
     """Return the media type and the base64 text of an image; raises ``ValueError`` for anything else."""
     match = _DATA_URI.fullmatch(data_uri)

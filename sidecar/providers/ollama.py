@@ -6,6 +6,7 @@ from typing import Any, Final
 from sidecar.providers.adapter import (
     ChatCall,
     finish_reason_of,
+    function_tools,
     image_parts,
     invalid,
     model_info,
@@ -70,17 +71,7 @@ class Ollama:
             "messages": [_message(message, call, names) for message in request.messages],
         }
         if request.tools:
-            body["tools"] = [
-                {
-                    "type": "function",
-                    "function": {
-                        "name": call.names.sent(tool.name),
-                        "description": tool.description,
-                        "parameters": tool.parameters,
-                    },
-                }
-                for tool in request.tools
-            ]
+            body["tools"] = function_tools(call)
         options: dict[str, Any] = {}
         if request.max_output_tokens is not None:
             options["num_predict"] = request.max_output_tokens

@@ -6,6 +6,7 @@ from typing import Any, Final
 from sidecar.providers.adapter import (
     ChatCall,
     finish_reason_of,
+    function_tools,
     invalid,
     model_info,
 )
@@ -72,17 +73,7 @@ class OpenAiChat:
             "messages": [_message(message, call, self._signed) for message in request.messages],
         }
         if request.tools:
-            body["tools"] = [
-                {
-                    "type": "function",
-                    "function": {
-                        "name": call.names.sent(tool.name),
-                        "description": tool.description,
-                        "parameters": tool.parameters,
-                    },
-                }
-                for tool in request.tools
-            ]
+            body["tools"] = function_tools(call)
         if request.max_output_tokens is not None:
             body[profile.output_limit_field] = request.max_output_tokens
         if request.temperature is not None:
