@@ -1,19 +1,17 @@
 """A question to the notes of a folder: what the search finds, and what a model makes of it."""
 
-import contextlib
 import os
 import time
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from host_bridge.launcher import Sidecar, launch
-from sidecar.demo.progress import StepBar
-from sidecar.demo.walk import DemoFailed, Folders
+from host_bridge.launcher import Sidecar
+from sidecar.demo.progress import StepBar, timed_step
+from sidecar.demo.walk import DemoFailed, Folders, launch_own
 from sidecar.kernel.catalogue import text
-from sidecar.kernel.processes import own_command
 
 HITS: Final = 6
 SCAN_SECONDS: Final = 120.0
@@ -102,23 +100,13 @@ class Asking:
         self._audience = audience
         self.report = AskReport(question, str(vault))
 
-    @contextlib.contextmanager
-    def _step(self, name: str, **params: object) -> Iterator[StepBar]:
-        bar = StepBar(text(f"demo.step.{name}", None, **params))
-        try:
-            yield bar
-        except BaseException:
-            bar.finish("✗")
-            raise
-        self.report.seconds[name] = round(bar.finish(), 3)
+    def _step(self, name: str, **params: object) -> AbstractContextManager[StepBar]:
+        return timed_step(self.report.seconds, name, **params)
 
     def run(self, locale: str) -> AskReport:
         """Search and ask. Raises :class:`DemoFailed` or an error of the host's side."""
-        arguments = [part for path in self._models_dirs for part in ("--models-dir", str(path))]
         with self._step("launch"):
-            sidecar = launch(
-                own_command(), data_dir=self._folders.data, locale=locale, extra_args=arguments
-            )
+            sidecar = launch_own(self._folders, self._models_dirs, locale)
         try:
             sidecar.host_post("/host/vault", json={"path": str(self._vault)}).check()
             self._wait_for_scan(sidecar)

@@ -1,9 +1,13 @@
 """Progress bars on a terminal, and plain lines elsewhere."""
 
+import contextlib
 import sys
 import time
 import unicodedata
+from collections.abc import Iterator
 from typing import Final, TextIO
+
+from sidecar.kernel.catalogue import text
 
 BAR_CELLS: Final = 28
 TITLE_CELLS: Final = 34
@@ -50,3 +54,15 @@ class StepBar:
         self._stream.write(f"{start}{mark} {pad(self._title, TITLE_CELLS)} {seconds:7.2f} s\n")
         self._stream.flush()
         return seconds
+
+
+@contextlib.contextmanager
+def timed_step(seconds: dict[str, float], name: str, **params: object) -> Iterator[StepBar]:
+    """Show a step while it lasts and note its time under *name*; one that fails gets a cross and no time."""
+    bar = StepBar(text(f"demo.step.{name}", None, **params))
+    try:
+        yield bar
+    except BaseException:
+        bar.finish("✗")
+        raise
+    seconds[name] = round(bar.finish(), 3)

@@ -1,15 +1,15 @@
 """The main job end to end, through the same calls that a host and its webview make."""
 
-import contextlib
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from host_bridge.launcher import Sidecar, launch
-from sidecar.demo.progress import StepBar
+from sidecar.demo.progress import StepBar, timed_step
 from sidecar.kernel.catalogue import text
 from sidecar.kernel.processes import own_command
 
@@ -59,6 +59,12 @@ class Folders:
         return self.root / "vault"
 
 
+def launch_own(folders: Folders, models_dirs: tuple[Path, ...], locale: str) -> Sidecar:
+    """Start this program as the server, as a host would."""
+    arguments = [part for path in models_dirs for part in ("--models-dir", str(path))]
+    return launch(own_command(), data_dir=folders.data, locale=locale, extra_args=arguments)
+
+
 def search_phrase(transcript: str) -> str:
     """Return a phrase of a transcript that is worth searching for; "" if it has no words."""
     han = max(_HAN_RUN.findall(transcript), key=len, default="")
@@ -81,23 +87,13 @@ class Walk:
         self._models_dirs = models_dirs
         self.report = Report(recording=str(recording))
 
-    @contextlib.contextmanager
-    def _step(self, name: str, **params: object) -> Iterator[StepBar]:
-        bar = StepBar(text(f"demo.step.{name}", None, **params))
-        try:
-            yield bar
-        except BaseException:
-            bar.finish("✗")
-            raise
-        self.report.seconds[name] = round(bar.finish(), 3)
+    def _step(self, name: str, **params: object) -> AbstractContextManager[StepBar]:
+        return timed_step(self.report.seconds, name, **params)
 
     def run(self, locale: str) -> Report:
         """Walk from launch to stop. Raises :class:`DemoFailed` or an error of the host's side."""
-        arguments = [part for path in self._models_dirs for part in ("--models-dir", str(path))]
         with self._step("launch"):
-            sidecar = launch(
-                own_command(), data_dir=self._folders.data, locale=locale, extra_args=arguments
-            )
+            sidecar = launch_own(self._folders, self._models_dirs, locale)
         try:
             sidecar.host_post("/host/vault", json={"path": str(self._folders.vault)}).check()
             self._check_model(sidecar)
