@@ -7,7 +7,7 @@ from typing import Any
 from sidecar.kernel.credentials import CredentialStore, check_public_id
 from sidecar.kernel.database import Database
 from sidecar.kernel.errors import ProjectError
-from sidecar.kernel.network_settings import Network, read_network
+from sidecar.kernel.network_settings import read_network
 from sidecar.providers import store
 from sidecar.providers.adapters import ADAPTERS
 from sidecar.providers.failures import UpstreamError
@@ -27,14 +27,10 @@ class ProviderLookup:
         self._database = database
         self._credentials = credentials
         self._development = development
-        self._network = Network()
 
     async def stored(self, provider_id: str) -> Provider:
         """Return a provider; raises ``RESOURCE_NOT_FOUND``."""
-        # Read together with what a call needs besides: each read waits for a thread.
-        provider, self._network = await self._database.read(
-            lambda conn: (store.get(conn, provider_id), read_network(conn))
-        )
+        provider = await self._database.read(lambda conn: store.get(conn, provider_id))
         if provider is None:
             raise ProjectError("RESOURCE_NOT_FOUND", details={"provider_id": provider_id})
         return provider
@@ -96,9 +92,8 @@ class ProviderLookup:
             if secret is None:
                 raise UpstreamError("PROVIDER_AUTH_FAILED", {**about, "reason": "no_credential"})
         headers = ADAPTERS[configuration.provider_type].headers(secret)
-        if not isinstance(configuration, Provider):
-            self._network = await self._database.read(read_network)
-        return Upstream(configuration.base_url, headers, about, self._network)
+        network = await self._database.read(read_network)
+        return Upstream(configuration.base_url, headers, about, network)
 
 
 def capabilities_of(configuration: Configuration) -> frozenset[Capability]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -10,11 +9,11 @@ import pytest
 
 from sidecar.chat import retrieval_tool
 from sidecar.kernel.errors import ProjectError
-from sidecar.kernel.logging import JsonFormatter
 from sidecar.retrieval.schemas import SearchRequest, SearchResponse
 from tests.chat.conftest import SEARCH, Chat, events_of, searching
 from tests.fakes.openai_chat import sent_tools
 from tests.fakes.upstream import Call, Turn
+from tests.log_lines import log_lines
 
 
 class Watched:
@@ -401,21 +400,8 @@ async def ended(chat: Chat) -> None:
 @pytest.fixture
 async def lines(chat: Chat) -> AsyncIterator[list[str]]:
     """What is logged, as it is written."""
-    found: list[str] = []
-
-    class Lines(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            found.append(self.format(record))
-
-    handler = Lines(logging.DEBUG)
-    handler.setFormatter(JsonFormatter())
-    root = logging.getLogger()
-    level = root.level
-    root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
-    yield found
-    root.removeHandler(handler)
-    root.setLevel(level)
+    with log_lines() as found:
+        yield found
 
 
 @pytest.mark.proves("chat.logs.retrieval-events", "chat.logs.retrieval-private")

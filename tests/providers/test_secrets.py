@@ -1,7 +1,6 @@
 """A provider's key goes to the provider and nowhere else."""
 
 import json
-import logging
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,10 +11,10 @@ import pytest
 
 from sidecar.kernel.catalogue import ERRORS
 from sidecar.kernel.errors import ProjectError
-from sidecar.kernel.logging import JsonFormatter
 from tests.app_client import RunningApp, running_app
 from tests.fakes import openai_chat
 from tests.fakes.upstream import Answer, FakeUpstream, Turn, sse
+from tests.log_lines import log_lines
 from tests.providers.bench import HELLO, failure
 from tests.providers.test_crud import PROVIDERS, code_of, create
 
@@ -25,21 +24,8 @@ CANARY = "sk-canary-Zx81mQ-5c0f2b7e9d"
 @pytest.fixture
 def logged() -> Iterator[list[str]]:
     """Every line that is logged meanwhile, as it would be written."""
-    lines: list[str] = []
-
-    class Keep(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            lines.append(self.format(record))
-
-    handler = Keep(logging.DEBUG)
-    handler.setFormatter(JsonFormatter())
-    root = logging.getLogger()
-    level = root.level
-    root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
-    yield lines
-    root.setLevel(level)
-    root.removeHandler(handler)
+    with log_lines() as lines:
+        yield lines
 
 
 def answers() -> list[Answer]:
