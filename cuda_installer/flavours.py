@@ -21,27 +21,38 @@ AUTO: Final = "auto"
 MEGABYTE: Final = 1_000_000
 
 
+Version = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A flavour on one platform.
+
+    ``pythons`` are the versions that its lock has packages for, the preferred one first. ``driver``
+    is the oldest NVIDIA driver that runs it; None where none is needed.
+    """
+
+    pythons: tuple[Version, ...]
+    download_bytes: int
+    disk_bytes: int
+    driver: tuple[int, ...] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Flavour:
     """One kind of runtime.
 
-    ``driver`` is the oldest NVIDIA driver that runs it, per platform; none is needed where the
-    mapping has None. ``cuda`` is what ``torch.version.cuda`` says in it. ``pythons`` are the
-    versions that its lock has packages for, the preferred one first. ``torch_index`` serves the
-    packages whose version has a local part (``2.13.0+cpu``); the general index has all others.
-    ``prune`` names files that don't work in it and that nothing needs. ``not_locked_for`` are the
-    platforms that it exists for and that its lock doesn't have the packages of.
+    ``builds`` has an entry for each platform that the lock has packages for. ``cuda`` is what
+    ``torch.version.cuda`` says in it. ``torch_index`` serves the packages whose version has a local
+    part (``2.13.0+cpu``); the general index has all others. ``prune`` names files that don't work
+    in it and that nothing needs.
     """
 
     name: str
     cuda: str | None
-    driver: dict[str, tuple[int, ...] | None]
-    pythons: tuple[tuple[int, int], ...]
-    download_bytes: int
-    disk_bytes: int
+    builds: dict[str, Build]
     torch_index: str | None = None
     prune: tuple[str, ...] = ()
-    not_locked_for: tuple[str, ...] = ()
 
     @property
     def lock(self) -> Path:
@@ -52,10 +63,6 @@ class Flavour:
     def is_locked(self) -> bool:
         """Whether this build has its lock."""
         return self.lock.is_file()
-
-    def is_locked_for(self, platform: str) -> bool:
-        """Whether this build has its lock, with the platform's packages."""
-        return self.is_locked and platform not in self.not_locked_for
 
     def lock_digest(self) -> str:
         """Return the SHA-256 of the lock file: what an environment was made from."""
@@ -75,28 +82,45 @@ FLAVOURS: Final = (
     Flavour(
         "cu130",
         cuda="13.0",
-        driver={"linux-x86_64": (580,)},
-        pythons=((3, 11), (3, 12), (3, 13)),
-        download_bytes=2870 * MEGABYTE,
-        disk_bytes=5800 * MEGABYTE,
+        builds={
+            "linux-x86_64": Build(
+                pythons=((3, 11), (3, 12), (3, 13)),
+                download_bytes=2870 * MEGABYTE,
+                disk_bytes=5800 * MEGABYTE,
+                driver=(580,),
+            )
+        },
     ),
     Flavour(
         "cu126",
         cuda="12.6",
-        driver={"linux-x86_64": (525, 60, 13), "windows-x86_64": (528, 33)},
-        pythons=((3, 11),),
-        download_bytes=2740 * MEGABYTE,
-        disk_bytes=5500 * MEGABYTE,
+        builds={
+            "linux-x86_64": Build(
+                pythons=((3, 13),),
+                download_bytes=3710 * MEGABYTE,
+                disk_bytes=7500 * MEGABYTE,
+                driver=(525, 60, 13),
+            ),
+            "windows-x86_64": Build(
+                pythons=((3, 11),),
+                download_bytes=2740 * MEGABYTE,
+                disk_bytes=5500 * MEGABYTE,
+                driver=(528, 33),
+            ),
+        },
         torch_index="https://download.pytorch.org/whl/cu126",
-        not_locked_for=("linux-x86_64",),
     ),
     Flavour(
         "cpu",
         cuda=None,
-        driver={"linux-x86_64": None, "windows-x86_64": None, "macos-aarch64": None},
-        pythons=((3, 11),),
-        download_bytes=337 * MEGABYTE,
-        disk_bytes=1300 * MEGABYTE,
+        builds=dict.fromkeys(
+            ("linux-x86_64", "windows-x86_64", "macos-aarch64"),
+            Build(
+                pythons=((3, 11),),
+                download_bytes=337 * MEGABYTE,
+                disk_bytes=1300 * MEGABYTE,
+            ),
+        ),
         torch_index="https://download.pytorch.org/whl/cpu",
         # The general index has it linked against CUDA; its Python parts are all that is used.
         prune=("torchaudio/lib/*.so",),
@@ -120,17 +144,15 @@ def by_name(name: str) -> Flavour:
 
 def runs_on(flavour: Flavour, machine: Machine) -> bool:
     """Whether the machine's platform and driver are enough for the flavour."""
-    if machine.platform not in flavour.driver:
+    build = flavour.builds.get(machine.platform)
+    if build is None:
         return False
-    needed = flavour.driver[machine.platform]
-    return needed is None or (machine.driver is not None and machine.driver >= needed)
+    return build.driver is None or (machine.driver is not None and machine.driver >= build.driver)
 
 
 def is_supported(platform: str) -> bool:
     """Whether any flavour with a lock is for the platform."""
-    return any(
-        flavour.is_locked_for(platform) and platform in flavour.driver for flavour in FLAVOURS
-    )
+    return any(flavour.is_locked and platform in flavour.builds for flavour in FLAVOURS)
 
 
 def choose(machine: Machine, wanted: str = AUTO) -> Flavour:
@@ -141,18 +163,18 @@ def choose(machine: Machine, wanted: str = AUTO) -> Flavour:
     """
     if wanted != AUTO:
         flavour = by_name(wanted)
-        if machine.platform not in flavour.driver:
+        if machine.platform not in flavour.builds:
             raise InstallerError("platform_unsupported", machine.platform)
-        if not flavour.is_locked_for(machine.platform):
+        if not flavour.is_locked:
             raise InstallerError("flavour_not_locked", wanted)
         return flavour
     for flavour in FLAVOURS:
-        if flavour.is_locked_for(machine.platform) and runs_on(flavour, machine):
+        if flavour.is_locked and runs_on(flavour, machine):
             return flavour
     raise InstallerError("platform_unsupported", machine.platform)
 
 
 def passed_over(machine: Machine, chosen: Flavour) -> list[str]:
-    """Return the better flavours that the machine could run but this build has no lock for."""
+    """Return the better flavours that the machine could run but that have no lock here."""
     better = FLAVOURS[: FLAVOURS.index(chosen)]
-    return [f.name for f in better if runs_on(f, machine) and not f.is_locked_for(machine.platform)]
+    return [f.name for f in better if runs_on(f, machine) and not f.is_locked]

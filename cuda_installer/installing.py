@@ -85,7 +85,7 @@ def _fill_and_switch(
     folder = root / state.ENVIRONMENTS / name
     folder.parent.mkdir(parents=True, exist_ok=True)
     stages.begin("creating_environment")
-    interpreter = plan.interpreter or find_or_install(plan.flavour, plan.uv)
+    interpreter = plan.interpreter or find_or_install(plan.build.pythons, plan.uv)
     plan.uv.make_environment(interpreter.path, folder)
     python = state.environment_python(folder)
     plan.uv.install_lock(plan.flavour, python, stages.begin)

@@ -7,14 +7,14 @@ import shutil
 import sys
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from cuda_installer.children import Children, clean_environment
 from cuda_installer.errors import InstallerError
-from cuda_installer.flavours import Flavour
+from cuda_installer.flavours import Version
 from cuda_installer.uv import Uv
 
 QUESTION_SECONDS: Final = 20.0
@@ -30,7 +30,7 @@ class Interpreter:
     """An interpreter that runs: the program itself, never a virtual environment's link to it."""
 
     path: Path
-    version: tuple[int, int]
+    version: Version
 
 
 def ask(program: Path, children: Children) -> Interpreter | None:
@@ -49,68 +49,68 @@ def ask(program: Path, children: Children) -> Interpreter | None:
     return Interpreter(Path(said["path"]), (said["version"][0], said["version"][1]))
 
 
-def find(flavour: Flavour, uv: Uv) -> Interpreter | None:
-    """Return an interpreter for the flavour that is on the machine or in the archive, or None.
+def find(pythons: Sequence[Version], uv: Uv) -> Interpreter | None:
+    """Return an interpreter that is on the machine or in the archive, or None; the first version is preferred.
 
     A named one that doesn't do is an InstallerError ``interpreter_unusable`` or ``archive_invalid``.
     """
     settings, children = uv.settings, uv.children
     if settings.python:
         named = ask(Path(settings.python), children)
-        if named is None or named.version not in flavour.pythons:
+        if named is None or named.version not in pythons:
             raise InstallerError("interpreter_unusable", settings.python)
         return named
     if settings.python_archive:
-        return _from_archive(Path(settings.python_archive), flavour, uv)
+        return _from_archive(Path(settings.python_archive), pythons, uv)
     usable: list[Interpreter] = []
-    for program in _programs(flavour, uv):
+    for program in _programs(pythons, uv):
         found = ask(program, children)
-        if found is None or found.version not in flavour.pythons:
+        if found is None or found.version not in pythons:
             continue
-        if found.version == flavour.pythons[0]:
+        if found.version == pythons[0]:
             return found
         usable.append(found)
-    return min(usable, key=lambda one: flavour.pythons.index(one.version), default=None)
+    return min(usable, key=lambda one: pythons.index(one.version), default=None)
 
 
-def find_or_install(flavour: Flavour, uv: Uv) -> Interpreter:
-    """Return an interpreter for the flavour, fetched by uv if there is none.
+def find_or_install(pythons: Sequence[Version], uv: Uv) -> Interpreter:
+    """Return an interpreter of one of the versions, the first one fetched by uv if there is none.
 
     InstallerError ``interpreter_missing`` if uv can't, or mustn't because everything comes from a
     folder.
     """
-    found = find(flavour, uv)
+    found = find(pythons, uv)
     if found is None and not uv.is_offline:
-        uv.install_python(flavour.pythons[0])
-        found = find(flavour, uv)
+        uv.install_python(pythons[0])
+        found = find(pythons, uv)
     if found is None:
-        wanted = ", ".join(f"{major}.{minor}" for major, minor in flavour.pythons)
+        wanted = ", ".join(f"{major}.{minor}" for major, minor in pythons)
         raise InstallerError("interpreter_missing", f"wanted: {wanted}")
     return found
 
 
-def _programs(flavour: Flavour, uv: Uv) -> Iterator[Path]:
+def _programs(pythons: Sequence[Version], uv: Uv) -> Iterator[Path]:
     """Yield interpreters that may do: uv's own, this one, and those on PATH."""
-    yield from _inside(uv.pythons, flavour)
+    yield from _inside(uv.pythons, pythons)
     if not getattr(sys, "frozen", False):
         yield Path(sys.executable)
-    for major, minor in flavour.pythons:
+    for major, minor in pythons:
         for name in (f"python{major}.{minor}", "python3", "python"):
             on_path = shutil.which(name)
             if on_path:
                 yield Path(on_path)
 
 
-def _inside(folder: Path, flavour: Flavour) -> Iterator[Path]:
+def _inside(folder: Path, pythons: Sequence[Version]) -> Iterator[Path]:
     """Yield the interpreters of a folder with unpacked Pythons."""
-    for major, minor in flavour.pythons:
+    for major, minor in pythons:
         names = ("python.exe",) if os.name == "nt" else (f"bin/python{major}.{minor}",)
         for name in names:
             for depth in ("", "*/", "*/*/"):
                 yield from sorted(folder.glob(depth + name))
 
 
-def _from_archive(archive: Path, flavour: Flavour, uv: Uv) -> Interpreter:
+def _from_archive(archive: Path, pythons: Sequence[Version], uv: Uv) -> Interpreter:
     try:
         with archive.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
@@ -126,9 +126,9 @@ def _from_archive(archive: Path, flavour: Flavour, uv: Uv) -> Interpreter:
         except (OSError, tarfile.TarError, zipfile.BadZipFile) as error:
             shutil.rmtree(draft, ignore_errors=True)
             raise InstallerError("archive_invalid", str(error)) from error
-    for program in _inside(folder, flavour):
+    for program in _inside(folder, pythons):
         found = ask(program, uv.children)
-        if found is not None and found.version in flavour.pythons:
+        if found is not None and found.version in pythons:
             return found
     raise InstallerError("archive_invalid", str(archive))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from cuda_installer.children import Children
 from cuda_installer.errors import InstallerError
-from cuda_installer.flavours import Flavour, choose, passed_over
+from cuda_installer.flavours import Build, Flavour, choose, passed_over
 from cuda_installer.interpreters import Interpreter, find
 from cuda_installer.machine import Machine, detect
 from cuda_installer.settings import RuntimeSettings
@@ -24,6 +24,7 @@ class Plan:
 
     machine: Machine
     flavour: Flavour
+    build: Build
     uv: Uv
     interpreter: Interpreter | None
     source: str
@@ -70,19 +71,21 @@ def make_plan(root: Path, settings: RuntimeSettings, children: Children) -> Plan
         if folder and not Path(folder).is_dir():
             raise InstallerError("wheelhouse_missing", folder)
     uv = Uv(program, root, settings, children)
-    interpreter = find(flavour, uv)
+    build = flavour.builds[machine.platform]
+    interpreter = find(build.pythons, uv)
     if interpreter is None and uv.is_offline:
         raise InstallerError("interpreter_missing")
-    download = 0 if settings.wheelhouse else flavour.download_bytes
+    download = 0 if settings.wheelhouse else build.download_bytes
     return Plan(
         machine,
         flavour,
+        build,
         uv,
         interpreter,
         source_name(settings),
         download,
         # The environment shares its files with uv's cache where the file system has hard links.
-        flavour.disk_bytes + download,
+        build.disk_bytes + download,
         free_bytes(root),
         tuple(passed_over(machine, flavour)),
     )

@@ -54,7 +54,10 @@ _REASONS_ZH: Final = {
     "flavour_unknown": "没有这种类型。",
     "flavour_not_locked": "此版本没有该类型的锁定文件。",
     "uv_missing": "找不到可用的 uv。请安装 uv，或用 --uv 指定。",
-    "interpreter_missing": "找不到合适的 Python，也无法安装。请安装 Python 3.11，或用 --python-archive 指定压缩包。",
+    "interpreter_missing": (
+        "找不到合适的 Python，也无法安装。请安装 Python 3.11（Linux 上的 CUDA 12.6 需要 3.13），"
+        "或用 --python-archive 指定压缩包。"
+    ),
     "interpreter_unusable": "该 Python 解释器无法使用。",
     "archive_invalid": "压缩包中没有能在此运行的 Python。",
     "wheelhouse_missing": "软件包文件夹不存在。",

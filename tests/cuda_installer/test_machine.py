@@ -37,22 +37,36 @@ def test_the_environment_overrides_the_machine(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    ("driver", "flavour", "passed_over"),
+    ("driver", "flavour"),
     [
-        (None, "cpu", []),
-        ((450, 80), "cpu", []),
-        ((560, 94), "cpu", ["cu126"]),
-        ((580, 65, 6), "cu130", []),
-        ((600,), "cu130", []),
+        (None, "cpu"),
+        ((450, 80), "cpu"),
+        ((525, 60, 12), "cpu"),
+        ((525, 60, 13), "cu126"),
+        ((560, 94), "cu126"),
+        ((580, 65, 6), "cu130"),
+        ((600,), "cu130"),
     ],
 )
-def test_the_driver_decides(
-    driver: tuple[int, ...] | None, flavour: str, passed_over: list[str]
-) -> None:
+def test_the_driver_decides(driver: tuple[int, ...] | None, flavour: str) -> None:
     machine = Machine(LINUX, driver)
     chosen = flavours.choose(machine)
     assert chosen.name == flavour
-    assert flavours.passed_over(machine, chosen) == passed_over
+    assert flavours.passed_over(machine, chosen) == []
+
+
+def test_a_flavour_without_a_lock_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cpu.txt").write_bytes(flavours.by_name("cpu").lock.read_bytes())
+    monkeypatch.setenv(flavours.LOCKS_VARIABLE, str(tmp_path))
+    machine = Machine(LINUX, (560, 94))
+    chosen = flavours.choose(machine)
+    assert chosen.name == "cpu"
+    assert flavours.passed_over(machine, chosen) == ["cu126"]
+    with pytest.raises(InstallerError) as failure:
+        flavours.choose(machine, "cu126")
+    assert failure.value.reason == "flavour_not_locked"
 
 
 def test_the_choice_can_be_overridden() -> None:
@@ -66,7 +80,6 @@ def test_the_choice_can_be_overridden() -> None:
         ("freebsd-x86_64", "auto", "platform_unsupported"),
         ("macos-x86_64", "auto", "platform_unsupported"),
         ("macos-aarch64", "cu130", "platform_unsupported"),
-        (LINUX, "cu126", "flavour_not_locked"),
         (LINUX, "rocm", "flavour_unknown"),
     ],
 )
