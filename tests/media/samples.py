@@ -43,7 +43,12 @@ def samples_of(path: Path) -> NDArray[np.int16]:
 
 
 def encoded(
-    samples: NDArray[np.int16], suffix: str, *, pictures: bool = False, sound: bool = True
+    samples: NDArray[np.int16],
+    suffix: str,
+    *,
+    pictures: bool = False,
+    sound: bool = True,
+    bit_rate: int | None = None,
 ) -> bytes:
     """Return a file with these samples; with *pictures* a second of video lies beside them."""
     name, codec = FORMATS[suffix]
@@ -61,6 +66,8 @@ def encoded(
                 container.mux(video.encode(picture))
             container.mux(video.encode(None))
         if stream is not None:
+            if bit_rate is not None:
+                stream.bit_rate = bit_rate
             frame = av.AudioFrame.from_ndarray(samples.reshape(1, -1), format="s16", layout="mono")
             frame.sample_rate = RATE
             resampler = av.AudioResampler(
