@@ -64,7 +64,7 @@ def serve(options: ServeOptions) -> NoReturn:
     lock: InstanceLock | None = None
     try:
         # Imported while the host writes its line.
-        importlib.import_module("sidecar.app")
+        import_app()
         settings = _read_settings(lines, options)
         lock = _take_data_dir(settings)
         _migrate(settings)
@@ -85,6 +85,12 @@ def serve(options: ServeOptions) -> NoReturn:
         lock.release()
         _leave(1)
     _leave(0)
+
+
+def import_app() -> None:
+    """Import the application; what its models need is built when they are used."""
+    importlib.import_module("sidecar.kernel.deferral").defer_model_building()
+    importlib.import_module("sidecar.app")
 
 
 def _private_stdout() -> BinaryIO:
