@@ -21,7 +21,7 @@ from build_specs.version_resource import version_resource
 from host_bridge.errors import SidecarStartError
 from host_bridge.launcher import launch
 from sidecar.kernel.processes import plain_command
-from sidecar.media.diarization import WORKER_MODULE
+from sidecar.media.speakers.diarization import WORKER_MODULE
 from sidecar.version import VERSION
 
 ROOT = Path(__file__).resolve().parent.parent

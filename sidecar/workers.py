@@ -7,9 +7,9 @@ WORKERS: Final = {
     "documents": "sidecar.documents.worker",
     "embedding": "sidecar.retrieval.embedding_worker",
     "export": "sidecar.export.worker",
-    "probe": "sidecar.media.probe_worker",
-    "speech": "sidecar.media.whisper_worker",
-    "voices": "sidecar.media.voice_worker",
+    "probe": "sidecar.media.audio.probe_worker",
+    "speech": "sidecar.media.whisper.worker",
+    "voices": "sidecar.media.speakers.voice_worker",
 }
 """Worker name → the module whose ``main()`` serves it."""
 
@@ -18,9 +18,10 @@ PLAIN_SOURCES: Final = (
     "sidecar.kernel",
     "sidecar.kernel.worker_process",
     "sidecar.media",
-    "sidecar.media.diarization_worker",
-    "sidecar.media.fbank",
-    "sidecar.media.voice_model",
+    "sidecar.media.speakers",
+    "sidecar.media.speakers.diarization_worker",
+    "sidecar.media.speakers.fbank",
+    "sidecar.media.speakers.voice_model",
     "sidecar.privacy",
 )
 """The modules that interpreters other than our own run too: shipped as source, and needing no other of ours."""

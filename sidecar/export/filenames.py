@@ -1,9 +1,8 @@
-"""Names for downloads that every system takes, and the header that carries them."""
+"""Names for downloads that every system takes."""
 
 import re
 import unicodedata
 from typing import Final
-from urllib.parse import quote
 
 FALLBACK: Final = "export"
 MAX_CHARACTERS: Final = 100
@@ -30,12 +29,3 @@ def file_name(title: str | None, suffix: str) -> str:
     if _RESERVED.fullmatch(stem.partition(".")[0].strip()):
         stem = f"_{stem}"
     return f"{stem or FALLBACK}{suffix}"
-
-
-def content_disposition(name: str) -> str:
-    """Return the value of ``Content-Disposition`` that lets a client save a file as *name*."""
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
-    stem, dot, suffix = plain.rpartition(".")
-    plain = f"{stem.strip('. ') or FALLBACK}{dot}{suffix}"
-    plain = re.sub(r'[^ -~]|["\\%]', "_", plain)
-    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"

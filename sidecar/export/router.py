@@ -5,7 +5,6 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import FileResponse
 
-from sidecar.export.filenames import content_disposition
 from sidecar.export.schemas import (
     ExportFile,
     ExportJob,
@@ -15,6 +14,7 @@ from sidecar.export.schemas import (
 )
 from sidecar.export.service import MIME_TYPES, ExportService
 from sidecar.kernel.catalogue import localise
+from sidecar.kernel.content_disposition import content_disposition
 from sidecar.kernel.errors import error_responses
 from sidecar.kernel.job_models import JobProgress, OperationResponse
 from sidecar.kernel.job_store import Job

@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from sidecar.kernel.job_models import JobProgress
 from sidecar.kernel.job_store import JobStatus
 from sidecar.kernel.paging import Page, PageQuery, empty_as_absent
-from sidecar.media.attachment_types import Kind
+from sidecar.media.attachments.types import Kind
 
 
 class Attachment(BaseModel):

@@ -10,32 +10,36 @@ from sidecar.kernel.jobs import JobEngine
 from sidecar.kernel.paths import DataPaths
 from sidecar.kernel.workers import WorkerPool
 from sidecar.local_models.service import AttemptLog, InstalledModels, LocalModels
-from sidecar.media.attachment_text import AttachmentText, AttachmentTexts, TextProgress
-from sidecar.media.attachments import (
+from sidecar.media.attachments.service import (
     TRANSCRIPTION,
     AttachmentFile,
     AttachmentService,
     AttachmentUser,
     CurrentVault,
 )
-from sidecar.media.attempt_notes import AttemptNotes
-from sidecar.media.diarization import Diarizer
-from sidecar.media.note_terms import NoteNames, NoteTerms
-from sidecar.media.notes import NoteWriter, TranscriptNotes, WrittenNote
-from sidecar.media.profiles import SETTINGS_FILE, TranscriptionProfiles
-from sidecar.media.recognition import Recogniser
 from sidecar.media.remote import (
     RemoteRecording,
     RemoteSegment,
     RemoteTranscriber,
     RemoteTranscript,
 )
-from sidecar.media.revisions import RevisionService
-from sidecar.media.speaker_matching import RemoteSpeakerMatcher, SpeakerMatching
-from sidecar.media.subtitles import TranscriptSubtitles
-from sidecar.media.transcriptions import TranscriptionService
-from sidecar.media.voices import Voices
-from sidecar.media.whisper import Whisper
+from sidecar.media.speakers.diarization import Diarizer
+from sidecar.media.speakers.matching import RemoteSpeakerMatcher, SpeakerMatching
+from sidecar.media.speakers.voices import Voices
+from sidecar.media.transcription.attachment_text import (
+    AttachmentText,
+    AttachmentTexts,
+    TextProgress,
+)
+from sidecar.media.transcription.attempt_notes import AttemptNotes
+from sidecar.media.transcription.note_terms import NoteNames, NoteTerms
+from sidecar.media.transcription.profiles import SETTINGS_FILE, TranscriptionProfiles
+from sidecar.media.transcription.recognition import Recogniser
+from sidecar.media.transcription.service import TranscriptionService
+from sidecar.media.transcripts.notes import NoteWriter, TranscriptNotes, WrittenNote
+from sidecar.media.transcripts.revisions import RevisionService
+from sidecar.media.transcripts.subtitles import TranscriptSubtitles
+from sidecar.media.whisper.client import Whisper
 from sidecar.runtime.service import RuntimeService
 from sidecar.usage.service import UsageLedger
 

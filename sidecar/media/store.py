@@ -7,8 +7,8 @@ from typing import Any
 
 from sidecar.kernel.clock import utc_now
 from sidecar.kernel.database import Readable, Transaction
-from sidecar.media.attachment_types import Kind
-from sidecar.media.segments import Segment
+from sidecar.media.attachments.types import Kind
+from sidecar.media.transcription.segments import Segment
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 
 from sidecar.kernel.clock import utc_now
+from sidecar.kernel.content_disposition import content_disposition
 from sidecar.usage.export import MEDIA_TYPES, writer_of
 from sidecar.usage.schemas import ExportQuery, Usage, UsageExport, UsageQuery
 from sidecar.usage.service import UsageService
@@ -48,7 +49,7 @@ def build_router(service: UsageService) -> APIRouter:
         return StreamingResponse(
             service.export(query, writer_of(query.format)),
             media_type=MEDIA_TYPES[query.format],
-            headers={**_FILE_HEADERS, "Content-Disposition": f'attachment; filename="{name}"'},
+            headers={**_FILE_HEADERS, "Content-Disposition": content_disposition(name)},
         )
 
     return router

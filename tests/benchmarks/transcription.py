@@ -28,9 +28,9 @@ from typing import Any
 import psutil
 
 from host_bridge.launcher import Sidecar, launch
-from sidecar.media.profiles import SETTINGS_FILE, TranscriptionProfile
-from sidecar.media.whisper_model import available_threads
-from sidecar.media.whisper_recognition import SCRIPT_PROMPTS, timed_prompt
+from sidecar.media.transcription.profiles import SETTINGS_FILE, TranscriptionProfile
+from sidecar.media.whisper.model import available_threads
+from sidecar.media.whisper.recognition import SCRIPT_PROMPTS, timed_prompt
 from tests.app_client import MODELS_DIR, ROOT
 from tests.media.error_rate import character_error_rate, word_error_rate
 from tests.media.samples import CALL, JFK, LECTURE, MEETING, RATE, encoded, samples_of, silence

@@ -19,7 +19,7 @@ from sidecar.chat import attachments as attachments_module
 from sidecar.chat.attachments import AttachmentReader, ToolSource
 from sidecar.documents.service import ExtractedText
 from sidecar.kernel.errors import ProjectError
-from sidecar.media import attachments as stored_attachments
+from sidecar.media.attachments import service as stored_attachments
 from tests.app_client import MODELS_DIR
 from tests.chat.conftest import Chat, eventually, running_chat
 from tests.fakes import anthropic, ollama, openai_chat, openai_responses

@@ -238,7 +238,7 @@ async def test_export(app: RunningApp) -> None:
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
     assert answer.headers["content-disposition"].startswith('attachment; filename="usage-')
-    assert answer.headers["content-disposition"].endswith('.csv"')
+    assert answer.headers["content-disposition"].endswith(".csv")
     assert answer.content.startswith(b"\xef\xbb\xbf")
     rows = list(csv.reader(io.StringIO(answer.content.decode("utf-8-sig"), newline="")))
     assert rows[0] == COLUMNS

@@ -1,0 +1,1 @@
+"""Attached files: taken in, checked, kept, and given out again."""

@@ -1,0 +1,1 @@
+"""Recordings as files: looked into, decoded, and judged for being cut off."""

@@ -1,0 +1,1 @@
+"""Who speaks: speakers told apart in a recording, and voices compared."""

@@ -1,0 +1,1 @@
+"""Transcription jobs: from a recording to the segments of a transcript."""

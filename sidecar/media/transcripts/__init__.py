@@ -1,0 +1,1 @@
+"""What is made of a transcript: revisions, subtitles and notes."""

