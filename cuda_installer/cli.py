@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 
 from cuda_installer import flavours, installing, state
 from cuda_installer.children import Children
-from cuda_installer.errors import Cancelled, InstallerError
+from cuda_installer.errors import Cancelled, InstallerError, of_os_error
 from cuda_installer.machine import detect
 from cuda_installer.planning import Plan, make_plan
 from cuda_installer.reporting import Bar, JsonLines
@@ -75,6 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
         return action(job)
     except InstallerError as error:
         return job.fail(error)
+    except OSError as error:
+        return job.fail(of_os_error(error))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -130,12 +132,19 @@ class _Job:
         """Tell a failure and return the exit status."""
         self.reporter.close()
         if self.as_json:
-            event = {"event": "failed", "reason": error.reason, "technical": error.technical}
+            event = {
+                "event": "failed",
+                "reason": error.reason,
+                "technical": error.technical,
+                "figures": error.figures,
+            }
             with contextlib.suppress(Cancelled):
                 self.lines.write(event)
         else:
             sys.stderr.write(f"{self.texts('failed')}: {self.texts.reason(error.reason)}\n")
-            if error.technical:
+            for name, count in error.figures.items():
+                sys.stderr.write(f"{self.texts(name)}: {size(count)}\n")
+            if error.technical and not error.figures:
                 sys.stderr.write(error.technical + "\n")
         return EXIT_CANCELLED if isinstance(error, Cancelled) else EXIT_FAILED
 
@@ -200,6 +209,8 @@ def _detect(job: _Job) -> int:
         ("flavour", fitting or none),
         ("status", f"{current.flavour}, torch {current.torch}" if current else none),
     )
+    if job.settings.interpreter:
+        job.say(("interpreter", job.settings.interpreter))
     if last is not None and last.reason:
         job.say(("failed", job.texts.reason(last.reason)))
     return 0
@@ -224,8 +235,8 @@ def _say_plan(job: _Job, plan: Plan) -> None:
         ("uv", str(plan.uv.program)),
         ("python", str(python.path) if python else job.texts("python_by_uv")),
         ("download", size(plan.download)),
-        ("needed", size(plan.needed)),
-        ("free", size(plan.free)),
+        ("needed_bytes", size(plan.needed)),
+        ("free_bytes", size(plan.free)),
     )
     if plan.passed_over:
         job.say(job.texts("passed_over", names=", ".join(plan.passed_over)))

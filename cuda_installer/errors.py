@@ -1,5 +1,9 @@
 """What can go wrong, told by a reason that programs branch on and a sentence for a person."""
 
+import errno
+import os
+import re
+from collections.abc import Mapping
 from typing import Final
 
 EXPLANATIONS: Final = {
@@ -30,13 +34,32 @@ class InstallerError(Exception):
     """A failure that is understood.
 
     *reason* is a key of :data:`EXPLANATIONS`. *technical* is for a log: it may hold paths and the
-    words of another program.
+    words of another program. *figures* belong to the reason and are safe to show.
     """
 
-    def __init__(self, reason: str, technical: str = "") -> None:
+    def __init__(
+        self, reason: str, technical: str = "", figures: Mapping[str, int] | None = None
+    ) -> None:
         super().__init__(EXPLANATIONS[reason])
         self.reason = reason
         self.technical = technical
+        self.figures = dict(figures or {})
+
+
+# The numbers that a full disk, or a used-up share of one, has in this system's errors.
+_FULL: Final = (39, 112) if os.name == "nt" else (errno.ENOSPC, errno.EDQUOT)
+_NUMBER: Final = re.compile(r"\(os error (\d+)\)")
+
+
+def of_os_error(error: OSError) -> InstallerError:
+    """Return the failure of an installation that the system refused something."""
+    number = getattr(error, "winerror", None) or error.errno
+    return InstallerError("disk_full" if number in _FULL else "environment_failed", str(error))
+
+
+def tells_of_full_disk(line: str) -> bool:
+    """Whether a program written in Rust, such as uv, says so that the disk is full."""
+    return any(int(number) in _FULL for number in _NUMBER.findall(line))
 
 
 class Cancelled(InstallerError):

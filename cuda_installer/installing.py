@@ -9,7 +9,7 @@ from pathlib import Path
 from cuda_installer import probe as probing
 from cuda_installer import state
 from cuda_installer.children import Children
-from cuda_installer.errors import Cancelled, InstallerError
+from cuda_installer.errors import Cancelled, InstallerError, of_os_error
 from cuda_installer.interpreters import find_or_install
 from cuda_installer.planning import Plan, make_plan
 from cuda_installer.probe import ProbeResult
@@ -60,17 +60,23 @@ def install(
             state.write_last(root, LastInstall("interrupted", None, "cancelled", stages.flavour))
             raise
         except InstallerError as error:
-            state.write_last(root, LastInstall("failed", None, error.reason, stages.flavour))
+            _write_failure(root, error, stages.flavour)
             raise
         except OSError as error:
-            state.write_last(
-                root, LastInstall("failed", None, "environment_failed", stages.flavour)
-            )
-            raise InstallerError("environment_failed", str(error)) from error
+            failure = of_os_error(error)
+            _write_failure(root, failure, stages.flavour)
+            raise failure from error
         finally:
             state.remove_leftovers(root)
         state.write_last(root, LastInstall("done", None, None, environment.flavour))
         return environment
+
+
+def _write_failure(root: Path, error: InstallerError, flavour: str | None) -> None:
+    # What the failed attempt wrote goes first: on a full disk there is no room for a word until then.
+    state.remove_leftovers(root)
+    last = LastInstall("failed", None, error.reason, flavour, error.figures)
+    state.write_last(root, last)
 
 
 def _fill_and_switch(
@@ -79,7 +85,11 @@ def _fill_and_switch(
     plan = make_plan(root, settings, children)
     stages.flavour = plan.flavour.name
     if not plan.fits:
-        raise InstallerError("disk_full", f"{plan.needed} bytes needed, {plan.free} free")
+        raise InstallerError(
+            "disk_full",
+            f"{plan.needed} bytes needed, {plan.free} free",
+            {"needed_bytes": plan.needed, "free_bytes": plan.free},
+        )
     now = datetime.now(UTC)
     name = f"{plan.flavour.name}-{now:%Y%m%d%H%M%S}-{secrets.token_hex(4)}"
     folder = root / state.ENVIRONMENTS / name

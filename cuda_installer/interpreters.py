@@ -2,22 +2,36 @@
 
 import hashlib
 import json
+import lzma
 import os
 import shutil
 import sys
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from cuda_installer.children import Children, clean_environment
-from cuda_installer.errors import InstallerError
+from cuda_installer.errors import InstallerError, of_os_error
 from cuda_installer.flavours import Version
+from cuda_installer.state import UNFINISHED
 from cuda_installer.uv import Uv
 
 QUESTION_SECONDS: Final = 20.0
+# What a cut or damaged archive, or one of a kind that isn't known, ends with.
+_UNREADABLE: Final = (
+    OSError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    lzma.LZMAError,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 _QUESTION: Final = (
     "import json, sys; print(json.dumps({'version': sys.version_info[:2],"
     " 'path': getattr(sys, '_base_executable', None) or sys.executable,"
@@ -118,18 +132,22 @@ def _from_archive(archive: Path, pythons: Sequence[Version], uv: Uv) -> Interpre
         raise InstallerError("archive_invalid", str(error)) from error
     folder = uv.pythons / f"archive-{digest}"
     if not folder.is_dir():
-        draft = folder.with_name(f"{folder.name}.part")
+        draft = folder.with_name(f"{folder.name}{UNFINISHED}")
         shutil.rmtree(draft, ignore_errors=True)
         try:
             _unpack(archive, draft)
             draft.rename(folder)
-        except (OSError, tarfile.TarError, zipfile.BadZipFile) as error:
+        except _UNREADABLE as error:
             shutil.rmtree(draft, ignore_errors=True)
+            if isinstance(error, OSError) and (failure := of_os_error(error)).reason == "disk_full":
+                raise failure from error
             raise InstallerError("archive_invalid", str(error)) from error
     for program in _inside(folder, pythons):
         found = ask(program, uv.children)
         if found is not None and found.version in pythons:
             return found
+    # Nothing else would ever take it away.
+    shutil.rmtree(folder, ignore_errors=True)
     raise InstallerError("archive_invalid", str(archive))
 
 

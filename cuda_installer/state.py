@@ -5,6 +5,7 @@ state.json        the last installation: its status, stage and reason
 install.lock      held by a running installation, and let go by the system when it dies
 environments/     one folder an environment
 cache/ pythons/   uv's
+authorities.pem   whom uv trusts, if the program that this belongs to has more than the usual ones
 """
 
 import contextlib
@@ -14,16 +15,22 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from cuda_installer.errors import InstallerError
+from cuda_installer.errors import InstallerError, of_os_error
 
 CURRENT: Final = "current.json"
 STATE: Final = "state.json"
 LOCK: Final = "install.lock"
 ENVIRONMENTS: Final = "environments"
+AUTHORITIES: Final = "authorities.pem"
+PYTHONS: Final = "pythons"
+UNFINISHED: Final = ".part"
+"""What the name of a Python's folder ends with while it is unpacked."""
+SPLIT_LOCKS: Final = "locks-"
+"""What the names of folders begin with that hold parts of a lock while uv reads them."""
 STAGES: Final = (
     "preparing",
     "creating_environment",
@@ -63,12 +70,16 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class LastInstall:
-    """How the last installation went: ``installing``, ``failed``, ``interrupted`` or ``done``."""
+    """How the last installation went: ``installing``, ``failed``, ``interrupted`` or ``done``.
+
+    ``figures`` are those of the reason, such as the bytes that a full disk lacked.
+    """
 
     status: str
     stage: str | None = None
     reason: str | None = None
     flavour: str | None = None
+    figures: dict[str, int] = field(default_factory=dict)
 
 
 def environment_python(folder: Path) -> Path:
@@ -103,8 +114,13 @@ def read_last(root: Path) -> LastInstall | None:
     stored = _read(root / STATE)
     if stored is None or not isinstance(stored.get("status"), str):
         return None
+    figures = stored.get("figures")
     last = LastInstall(
-        stored["status"], stored.get("stage"), stored.get("reason"), stored.get("flavour")
+        stored["status"],
+        stored.get("stage"),
+        stored.get("reason"),
+        stored.get("flavour"),
+        figures if isinstance(figures, dict) else {},
     )
     if last.status == "installing" and not is_installing(root):
         return LastInstall("interrupted", None, "cancelled", last.flavour)
@@ -120,25 +136,41 @@ def clear(root: Path) -> None:
     """Forget every environment and remove what belongs to them. For the holder of the lock."""
     (root / CURRENT).unlink(missing_ok=True)
     (root / STATE).unlink(missing_ok=True)
-    for name in (ENVIRONMENTS, "cache", "pythons"):
+    (root / AUTHORITIES).unlink(missing_ok=True)
+    for name in (ENVIRONMENTS, "cache", PYTHONS):
         shutil.rmtree(root / name, ignore_errors=True)
+    remove_leftovers(root)
 
 
 def remove_leftovers(root: Path) -> None:
-    """Remove every environment but the one that counts. For the holder of the lock."""
+    """Remove every environment but the one that counts, and what killed installations left.
+
+    For the holder of the lock.
+    """
     current = read_current(root)
     folder = root / ENVIRONMENTS
-    for entry in folder.iterdir() if folder.is_dir() else ():
-        if current is None or entry.name != current.name:
-            # What is still open on Windows goes the next time.
-            shutil.rmtree(entry, ignore_errors=True)
+    leftovers = [
+        entry
+        for entry in (folder.iterdir() if folder.is_dir() else ())
+        if current is None or entry.name != current.name
+    ]
+    leftovers += [*root.glob(f"{SPLIT_LOCKS}*"), *root.glob(f"{PYTHONS}/*{UNFINISHED}")]
+    for entry in leftovers:
+        # What is still open on Windows goes the next time.
+        shutil.rmtree(entry, ignore_errors=True)
 
 
 @contextlib.contextmanager
 def installation_lock(root: Path) -> Iterator[None]:
-    """Hold the lock of an installation; InstallerError ``busy`` if somebody else does."""
-    root.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor = os.open(root / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    """Hold the lock of an installation; InstallerError ``busy`` if somebody else does.
+
+    ``environment_failed`` or ``disk_full`` if the folder can't be written to.
+    """
+    try:
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(root / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise of_os_error(error) from error
     try:
         deadline = time.monotonic() + _LOCK_PATIENCE_SECONDS
         while not _try_lock(descriptor):

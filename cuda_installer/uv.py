@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from cuda_installer.children import Children, clean_environment
-from cuda_installer.errors import InstallerError
+from cuda_installer.errors import InstallerError, tells_of_full_disk
 from cuda_installer.flavours import Flavour
 from cuda_installer.settings import RuntimeSettings
+from cuda_installer.state import PYTHONS, SPLIT_LOCKS
 
 EXE: Final = ".exe" if os.name == "nt" else ""
 VERSION_SECONDS: Final = 10.0
@@ -88,7 +89,7 @@ class Uv:
     @property
     def pythons(self) -> Path:
         """Where uv installs interpreters."""
-        return self.root / "pythons"
+        return self.root / PYTHONS
 
     @property
     def is_offline(self) -> bool:
@@ -122,7 +123,9 @@ class Uv:
         except OSError as error:
             raise InstallerError(failure, str(error)) from error
         if status != 0:
-            raise InstallerError(failure, "\n".join(lines[-12:]))
+            # uv ends with one and the same status whatever the matter is.
+            full = any(tells_of_full_disk(line) for line in lines)
+            raise InstallerError("disk_full" if full else failure, "\n".join(lines[-12:]))
 
     def install_python(self, version: tuple[int, int]) -> None:
         """Let uv fetch a Python into its folder."""
@@ -150,7 +153,7 @@ class Uv:
                     on_stage(stage, line)
 
         general, special = split_lock(flavour.lock.read_text(encoding="utf-8"))
-        with tempfile.TemporaryDirectory(prefix="locks-", dir=self.root) as folder:
+        with tempfile.TemporaryDirectory(prefix=SPLIT_LOCKS, dir=self.root) as folder:
             if self.settings.wheelhouse or self.settings.extra_wheels or not special:
                 parts = [(flavour.lock, self._general_index())]
             else:

@@ -176,6 +176,7 @@ def build_services(settings: Settings) -> Services:
     parts = LocalParts(models.speech, models.installed, runtime)
     media = _build_media(core, vault, parts, routing, ledger)
     inference.watch(media.matches_speakers_now)
+    inference.watch(lambda: bool(models.embedders.folders_at_work()))
     documents = DocumentService(settings.paths, core.workers)
     system = _build_system(core, vault, retrieval, exports, media, routing, runtime)
     return Services(

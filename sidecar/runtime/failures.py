@@ -1,5 +1,6 @@
 """What the installer's reasons are called on the wire."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from sidecar.kernel.catalogue import Localised
@@ -13,10 +14,13 @@ _CODES: Final = {
 }
 
 
-def install_error(reason: str | None) -> ProjectError:
-    """Return the error of an installation that ended for *reason*; unknown ones lack a sentence."""
+def install_error(reason: str | None, figures: Mapping[str, int] | None = None) -> ProjectError:
+    """Return the error of an installation that ended for *reason*; unknown ones lack a sentence.
+
+    *figures* belong to the reason: how many bytes a full disk would need to have free, and has.
+    """
     code = _CODES.get(reason or "", "RUNTIME_INSTALL_FAILED")
-    return ProjectError(code, details=_details(reason))
+    return ProjectError(code, details={**_details(reason), **(figures or {})})
 
 
 def environment_error(step: str, *, custom: bool) -> ProjectError:

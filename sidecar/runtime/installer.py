@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,15 +30,20 @@ async def _no_stage(_: str) -> None:
 
 
 async def run_installer(
-    root: Path, command: str, on_stage: OnStage = _no_stage
+    root: Path,
+    command: str,
+    on_stage: OnStage = _no_stage,
+    variables: Mapping[str, str] | None = None,
 ) -> dict[str, Any] | None:
     """Run ``sidecar runtime <command>`` for the runtime in *root* and return its last message.
 
     None if it died without one. Cancelling this ends the installer with its whole process tree.
+    *variables* are set for it and for uv besides.
     """
     # It ends when its stdin does, and with that also when this program is killed.
     words = ["runtime", "--root", str(root), command, "--json", "--follow-stdin"]
-    process = await spawn(own_command(*words), environment=child_environment(own_environment()))
+    environment = child_environment({**own_environment(), **(variables or {})})
+    process = await spawn(own_command(*words), environment=environment)
     log.info("runtime.installer_started", extra={"command": command, "worker_pid": process.pid})
     conversation = _Conversation(process, on_stage)
     try:

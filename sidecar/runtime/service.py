@@ -15,11 +15,13 @@ from sidecar.kernel.database import Database, DatabaseClosedError
 from sidecar.kernel.errors import ErrorBody, ProjectError
 from sidecar.kernel.events import EventLog
 from sidecar.kernel.logging import get_logger
+from sidecar.kernel.network_settings import read_network
 from sidecar.runtime.disk import OnDisk, read_disk
 from sidecar.runtime.failures import environment_error, install_error
 from sidecar.runtime.installations import Installations
 from sidecar.runtime.installer import run_installer
 from sidecar.runtime.schemas import RuntimeComponent, RuntimeStage, RuntimeStatus
+from sidecar.runtime.way_out import way_out_for_uv
 
 log = get_logger(__name__)
 
@@ -57,6 +59,7 @@ class RuntimeService:
     ) -> None:
         """*inference_in_use* tells whether a local inference runs or is queued."""
         self.installations = Installations(database, events)
+        self._database = database
         self._root = root
         self._inference_in_use = inference_in_use
         self._examined: Examined | None = None
@@ -149,8 +152,8 @@ class RuntimeService:
         if disk.last.status == "installing":
             # By somebody at a terminal.
             return "installing", None
-        failed = disk.last.status == "failed"
-        return "failed" if failed else "interrupted", install_error(disk.last.reason)
+        error = install_error(disk.last.reason, disk.last.figures)
+        return ("failed" if disk.last.status == "failed" else "interrupted"), error
 
     def _status_of_environment(
         self, disk: OnDisk, examined: Examined
@@ -268,7 +271,9 @@ class RuntimeService:
             if await self._is_sound_already():
                 await self._finish(None)
                 return
-            said = await run_installer(self._root, "install", self._on_stage)
+            network = await self._database.read(read_network)
+            way_out = await asyncio.to_thread(way_out_for_uv, network, self._root)
+            said = await run_installer(self._root, "install", self._on_stage, way_out)
             await self._take_over(said)
         except DatabaseClosedError:
             log.warning("runtime.installation_cut_short")
@@ -296,7 +301,7 @@ class RuntimeService:
         if said is None:
             await self._finish(install_error("cancelled"))
         elif said["event"] != "installed":
-            await self._finish(install_error(said["reason"]))
+            await self._finish(install_error(said["reason"], said["figures"]))
         else:
             # It was verified by the installer, in this very environment.
             disk = await asyncio.to_thread(read_disk, self._root)

@@ -2,13 +2,14 @@
 
 import base64
 import hashlib
+import ssl
 import threading
 import zipfile
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Self
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 # Enough of torch for the examination: it computes, on the processor alone.
 TORCH = """
@@ -121,10 +122,15 @@ def small_runtime(folder: Path) -> Wheelhouse:
 
 
 class HoldingIndex:
-    """A package index on this machine that gives out no package before it is released."""
+    """A package index on this machine that gives out no package before it is released.
 
-    def __init__(self, wheels: Path) -> None:
+    It answers also as a proxy before any other index. ``addresses`` are what it was asked for.
+    """
+
+    def __init__(self, wheels: Path, tls: ssl.SSLContext | None = None) -> None:
         self._wheels = wheels
+        self._scheme = "https" if tls else "http"
+        self.addresses: list[str] = []
         self.asked = threading.Event()
         self.released = threading.Event()
         index = self
@@ -138,12 +144,14 @@ class HoldingIndex:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever)
 
     @property
     def address(self) -> str:
         """What an installer is told."""
-        return f"http://127.0.0.1:{self._server.server_port}/simple"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_port}/simple"
 
     def environment(self, house: Wheelhouse) -> dict[str, str]:
         """The variables by which an installer takes everything from this index."""
@@ -156,7 +164,8 @@ class HoldingIndex:
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
         """Answer with a page of links, or with a package once that is allowed."""
-        path = unquote(request.path).strip("/")
+        self.addresses.append(request.path)
+        path = unquote(urlsplit(request.path).path).strip("/")
         if path.startswith("simple/"):
             name = path.removeprefix("simple/").replace("-", "_")
             links = "".join(

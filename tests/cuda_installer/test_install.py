@@ -1,11 +1,14 @@
 """The transaction: what is installed works, and what fails changes nothing. Real uv, real environments."""
 
+import random
 import shutil
 import sys
 import tarfile
 import venv
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -116,6 +119,36 @@ def test_too_little_disk_space_is_noticed_first(
         install()
     assert failure.value.reason == "disk_full"
     assert not (root / state.ENVIRONMENTS).exists()
+    last = state.read_last(root)
+    assert last is not None and last.figures["free_bytes"] == 1_000_000
+    assert last.figures["needed_bytes"] > 1_000_000_000
+
+
+def test_a_disk_that_fills_up_on_the_way(
+    root: Path, tmp_path: Path, settings: RuntimeSettings, children: Children
+) -> None:
+    # What uv says on a file system that is full; it ends with 2 as for most failures.
+    uv = tmp_path / "uv"
+    said = "error: Failed to write to the distribution cache\\n  Caused by: No space left on device"
+    uv.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && echo "uv 0" && exit\n'
+        f'[ "$3" = venv ] && exit 0\nprintf "{said} (os error 28)\\n"\nexit 2\n',
+        encoding="utf-8",
+    )
+    uv.chmod(0o755)
+    named = settings.with_values({"uv": str(uv)})
+    with pytest.raises(InstallerError) as failure:
+        installing.install(root, named, children, lambda *_: None)
+    assert failure.value.reason == "disk_full"
+
+
+def test_what_killed_installations_left_goes(root: Path, install: Install) -> None:
+    left = [root / "locks-1/special.txt", root / "pythons/archive-0.part/python"]
+    for path in left:
+        path.parent.mkdir(parents=True)
+        path.touch()
+    install()
+    assert not any(path.parent.exists() for path in left)
 
 
 @pytest.mark.parametrize(
@@ -125,6 +158,7 @@ def test_too_little_disk_space_is_noticed_first(
         ("uv", sys.executable, "uv_missing"),
         ("python", "/bin/true", "interpreter_unusable"),
         ("python_archive", __file__, "archive_invalid"),
+        ("python_archive", "/nowhere/python.tar.gz", "archive_invalid"),
         ("wheelhouse", "/nowhere/wheels", "wheelhouse_missing"),
     ],
 )
@@ -160,6 +194,39 @@ def test_an_interpreter_from_an_archive(
     installing.install(root, named, children, lambda *_: None)
     assert installing.verify(root, named, children).works
     assert len(list((root / "pythons").glob("archive-*/python/bin/python3.11"))) == 1
+
+
+@pytest.mark.parametrize("kind", ["tar.gz", "tar.xz", "zip"])
+@pytest.mark.parametrize("harm", ["cut", "changed"])
+def test_a_damaged_archive_of_an_interpreter(
+    root: Path,
+    tmp_path: Path,
+    settings: RuntimeSettings,
+    children: Children,
+    kind: str,
+    harm: str,
+) -> None:
+    program = tmp_path / "python3.11"
+    program.write_bytes(random.Random(1).randbytes(300_000))
+    archive = tmp_path / f"python.{kind}"
+    if kind == "zip":
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_LZMA) as zipped:
+            zipped.write(program, "python/bin/python3.11")
+    else:
+        mode: Literal["w:gz", "w:xz"] = "w:gz" if kind == "tar.gz" else "w:xz"
+        with tarfile.open(archive, mode) as packed:
+            packed.add(program, "python/bin/python3.11")
+    content = bytearray(archive.read_bytes())
+    if harm == "cut":
+        content = content[: len(content) // 2]
+    else:
+        content[1000:2000] = b"\xff" * 1000
+    archive.write_bytes(content)
+    named = settings.with_values({"python_archive": str(archive)})
+    with pytest.raises(InstallerError) as failure:
+        installing.install(root, named, children, lambda *_: None)
+    assert failure.value.reason == "archive_invalid"
+    assert not [path for path in (root / "pythons").rglob("*") if path.is_file()]
 
 
 def test_files_that_are_gone_are_noticed(

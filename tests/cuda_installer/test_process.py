@@ -51,7 +51,21 @@ def test_a_walk_through_the_commands(installer: Installer) -> None:
         "event": "failed",
         "reason": "not_installed",
         "technical": "",
+        "figures": {},
     }
+
+
+@pytest.mark.parametrize("command", ["install", "configure", "remove"])
+def test_a_folder_that_cannot_be_written_to(installer: Installer, command: str) -> None:
+    installer.root.parent.joinpath("file").touch()
+    installer.root = installer.root.parent / "file" / "runtime"
+    done = installer.run(command)
+    if command == "remove":
+        assert done.returncode == 0
+    else:
+        assert done.returncode == 1
+        assert done.stderr.startswith("Failed: The environment could not be made.")
+        assert "Traceback" not in done.stderr
 
 
 def test_what_a_person_reads(installer: Installer) -> None:
@@ -61,6 +75,9 @@ def test_what_a_person_reads(installer: Installer) -> None:
     assert done.returncode == 0, done.stderr
     assert "torch: 2.13.0+cpu" in done.stdout
     assert "[#####################] 7/7 switching over" in done.stderr
+    assert installer.run("configure", "--interpreter", "/opt/own/python").returncode == 0
+    assert "Your own Python, used in its place: /opt/own/python" in installer.run("detect").stdout
+    assert installer.run("configure", "--interpreter", "").returncode == 0
     installer.environment["LANG"] = "zh_CN.UTF-8"
     installer.environment["LC_ALL"] = ""
     assert "运行环境工作正常。" in installer.run("verify").stdout

@@ -13,6 +13,8 @@ import httpx
 import psutil
 import pytest
 
+from cuda_installer import state
+from cuda_installer.state import LastInstall
 from sidecar.runtime.installations import RESOURCE
 from sidecar.runtime.schemas import RuntimeStage
 from tests.app_client import ROOT, RunningApp, running_app
@@ -204,6 +206,16 @@ async def test_a_failed_installation(app: RunningApp, house: Wheelhouse, tmp_pat
     house.add("torch", "2.13.0+cpu", torch_files())
     await install(app)
     assert (await finished(app))["status"] == "installed"
+
+
+async def test_a_full_disk_tells_what_is_needed(app: RunningApp) -> None:
+    figures = {"needed_bytes": 1_300_000_000, "free_bytes": 5}
+    root = app.data_dir / "runtime"
+    root.mkdir()
+    state.write_last(root, LastInstall("failed", None, "disk_full", "cpu", figures))
+    error = (await component(app))["error"]
+    assert error["code"] == "DISK_SPACE_INSUFFICIENT"
+    assert error["details"].items() >= {"reason": "disk_full", **figures}.items()
 
 
 @pytest.mark.proves("local-models.runtime.transaction")
