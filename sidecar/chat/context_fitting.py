@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sidecar.kernel.errors import ProjectError
-from sidecar.providers.schemas import ChatTarget, Message
+from sidecar.providers.schemas.model_call import ChatTarget, Message
 
 ANSWER_TOKENS: Final = 4096
 _MESSAGE_TOKENS: Final = 8

@@ -19,7 +19,7 @@ from sidecar.chat.store import Snapshot
 from sidecar.chat.turn_tools import ChatEvent, TurnTool
 from sidecar.kernel.clock import local_today
 from sidecar.media.schemas import Attachment
-from sidecar.providers.schemas import ChatTarget, Message
+from sidecar.providers.schemas.model_call import ChatTarget, Message
 from sidecar.retrieval.service import RetrievalService
 
 

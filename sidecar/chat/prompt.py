@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from sidecar.chat import prompts
 from sidecar.chat.context_fitting import fit
 from sidecar.chat.store import Snapshot, StoredMessage
-from sidecar.providers.schemas import ChatTarget, Message, ModelRequest, ToolDefinition
+from sidecar.providers.schemas.model_call import ChatTarget, Message, ModelRequest, ToolDefinition
 
 
 @dataclass(slots=True)

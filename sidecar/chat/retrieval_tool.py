@@ -12,7 +12,7 @@ from sidecar.chat.schemas import ChatFilters
 from sidecar.chat.turn_tools import ChatEvent, ToolOutcome
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.logging import get_logger
-from sidecar.providers.schemas import ToolCall, ToolDefinition
+from sidecar.providers.schemas.model_call import ToolCall, ToolDefinition
 from sidecar.retrieval.schemas import SearchHit, SearchMode, SearchRequest
 from sidecar.retrieval.service import Passage, RetrievalService
 

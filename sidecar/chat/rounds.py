@@ -12,7 +12,7 @@ from sidecar.chat.context_status import context_status
 from sidecar.chat.prompt import Prompt
 from sidecar.chat.reply import Reply
 from sidecar.chat.turn_tools import ChatEvent, ToolOutcome, TurnTool
-from sidecar.providers.schemas import (
+from sidecar.providers.schemas.model_call import (
     ChatTarget,
     Message,
     ModelEvent,

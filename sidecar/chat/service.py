@@ -16,7 +16,7 @@ from sidecar.chat.turn import Kept, Turn
 from sidecar.chat.turn_tools import ChatEvent, ToolOutcome, TurnTool
 from sidecar.kernel.database import Database
 from sidecar.media.service import AttachmentUser, MediaService
-from sidecar.providers.schemas import ChatTarget
+from sidecar.providers.schemas.model_call import ChatTarget
 from sidecar.retrieval.service import RetrievalService
 from sidecar.vault.service import check_folder
 

@@ -19,7 +19,7 @@ from sidecar.chat.turn_tools import ChatEvent
 from sidecar.kernel.database import DatabaseClosedError
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.logging import get_logger
-from sidecar.providers.schemas import ModelEvent
+from sidecar.providers.schemas.model_call import ModelEvent
 
 log = get_logger(__name__)
 

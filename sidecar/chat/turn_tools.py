@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from sidecar.providers.schemas import ToolCall, ToolDefinition
+from sidecar.providers.schemas.model_call import ToolCall, ToolDefinition
 
 
 @dataclass(frozen=True, slots=True)

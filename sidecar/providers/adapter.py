@@ -9,15 +9,15 @@ from sidecar.providers.event_parts import whole_characters
 from sidecar.providers.failures import UpstreamError
 from sidecar.providers.frames import Frame, FrameReader
 from sidecar.providers.profiles import Profile
-from sidecar.providers.schemas import (
+from sidecar.providers.schemas.model_call import (
     Capability,
     FinishReason,
     ModelEvent,
-    ModelInfo,
     ModelReply,
     ModelRequest,
     TokenUsage,
 )
+from sidecar.providers.schemas.wire import ModelInfo
 from sidecar.providers.tool_names import ToolNames
 
 _DATA_URI: Final = re.compile(r"data:(image/(?:png|jpeg|webp));base64,([A-Za-z0-9+/=]+)")

@@ -7,7 +7,7 @@ from sidecar.providers.anthropic import Anthropic
 from sidecar.providers.ollama import Ollama
 from sidecar.providers.openai_chat import OpenAiChat
 from sidecar.providers.openai_responses import OpenAiResponses
-from sidecar.providers.schemas import ProviderType
+from sidecar.providers.schemas.wire import ProviderType
 
 ADAPTERS: Final[dict[ProviderType, Adapter]] = {
     "openai_responses": OpenAiResponses(),

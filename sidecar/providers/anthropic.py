@@ -23,15 +23,15 @@ from sidecar.providers.failures import failure_told_in_stream
 from sidecar.providers.frames import Frame, SseReader
 from sidecar.providers.opaque_state import OpaqueState
 from sidecar.providers.profiles import Profile
-from sidecar.providers.schemas import (
+from sidecar.providers.schemas.model_call import (
     Capability,
     FinishReason,
     Message,
     ModelEvent,
-    ModelInfo,
     ModelReply,
     TokenUsage,
 )
+from sidecar.providers.schemas.wire import ModelInfo
 
 VERSION: Final = "2023-06-01"
 # The protocol demands a limit. Models older than this vendor's 3.5 refuse more than they can write.

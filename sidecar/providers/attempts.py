@@ -7,7 +7,7 @@ from typing import Protocol
 
 from sidecar.kernel.clock import utc_now
 from sidecar.kernel.errors import ProjectError
-from sidecar.providers.schemas import TokenUsage
+from sidecar.providers.schemas.model_call import TokenUsage
 from sidecar.usage.schemas import AttemptStatus
 from sidecar.usage.service import Attempt, Capability
 

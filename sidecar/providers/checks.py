@@ -13,10 +13,8 @@ from sidecar.providers.lookup import ProviderLookup, capabilities_of
 from sidecar.providers.model_calls import ModelCalls, prepare_chat
 from sidecar.providers.openai_models import embedding_body, match_fields, transcription_fields
 from sidecar.providers.request_rules import with_overrides
-from sidecar.providers.schemas import (
-    ChatTarget,
-    Message,
-    ModelRequest,
+from sidecar.providers.schemas.model_call import ChatTarget, Message, ModelRequest
+from sidecar.providers.schemas.wire import (
     Preview,
     PreviewRequest,
     ProbeResult,

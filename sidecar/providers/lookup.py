@@ -12,7 +12,8 @@ from sidecar.providers import store
 from sidecar.providers.adapters import ADAPTERS
 from sidecar.providers.failures import UpstreamError
 from sidecar.providers.presets import preset_capabilities
-from sidecar.providers.schemas import Capability, Provider, ProviderCreateRequest
+from sidecar.providers.schemas.model_call import Capability
+from sidecar.providers.schemas.wire import Provider, ProviderCreateRequest
 from sidecar.providers.transport import Upstream
 
 Configuration = Provider | ProviderCreateRequest

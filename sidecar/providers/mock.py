@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from sidecar.providers.schemas import ModelEvent, ModelInfo, ModelReply, ModelRequest, ToolCall
+from sidecar.providers.schemas.model_call import ModelEvent, ModelReply, ModelRequest, ToolCall
+from sidecar.providers.schemas.wire import ModelInfo
 from sidecar.providers.streaming import done_event, events_of_reply
 
 MODEL: Final = "mock"

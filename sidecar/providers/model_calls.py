@@ -18,14 +18,8 @@ from sidecar.providers.ollama import SHOW_PATH, Ollama, with_details
 from sidecar.providers.profiles import profile_of
 from sidecar.providers.request_rules import with_overrides
 from sidecar.providers.retries import Repeats, RetryPolicy
-from sidecar.providers.schemas import (
-    ChatTarget,
-    ModelEvent,
-    ModelInfo,
-    ModelReply,
-    ModelRequest,
-    Provider,
-)
+from sidecar.providers.schemas.model_call import ChatTarget, ModelEvent, ModelReply, ModelRequest
+from sidecar.providers.schemas.wire import ModelInfo, Provider
 from sidecar.providers.streaming import (
     Draining,
     StreamControl,

@@ -24,15 +24,15 @@ from sidecar.providers.event_parts import (
 from sidecar.providers.failures import failure_told_in_stream
 from sidecar.providers.frames import Frame, NdjsonReader
 from sidecar.providers.profiles import Profile
-from sidecar.providers.schemas import (
+from sidecar.providers.schemas.model_call import (
     Capability,
     FinishReason,
     Message,
     ModelEvent,
-    ModelInfo,
     ModelReply,
     TokenUsage,
 )
+from sidecar.providers.schemas.wire import ModelInfo
 
 SHOW_PATH: Final = "/api/show"
 

@@ -30,14 +30,14 @@ from sidecar.providers.profiles import (
     reported_usage,
     told_error,
 )
-from sidecar.providers.schemas import (
+from sidecar.providers.schemas.model_call import (
     FinishReason,
     Message,
     ModelEvent,
-    ModelInfo,
     ModelReply,
     TokenUsage,
 )
+from sidecar.providers.schemas.wire import ModelInfo
 
 END: Final = "[DONE]"
 _FINISH: Final[Mapping[str, FinishReason]] = {

@@ -16,14 +16,14 @@ from sidecar.providers.event_parts import (
 from sidecar.providers.failures import failure_told_in_stream
 from sidecar.providers.frames import Frame, SseReader
 from sidecar.providers.profiles import Profile
-from sidecar.providers.schemas import (
+from sidecar.providers.schemas.model_call import (
     FinishReason,
     Message,
     ModelEvent,
-    ModelInfo,
     ModelReply,
     TokenUsage,
 )
+from sidecar.providers.schemas.wire import ModelInfo
 
 _INCOMPLETE: Final[Mapping[str, FinishReason]] = {
     "max_output_tokens": "length",

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from sidecar.kernel.catalogue import text
-from sidecar.providers.schemas import Capability, Preset, ProviderType
+from sidecar.providers.schemas.model_call import Capability
+from sidecar.providers.schemas.wire import Preset, ProviderType
 
 _CHAT: Final[tuple[Capability, ...]] = ("chat", "streaming")
 _TOOLS: Final[tuple[Capability, ...]] = (*_CHAT, "tool_calling")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from sidecar.providers.schemas import Capability
+from sidecar.providers.schemas.model_call import Capability
 
 ModelFacts = Mapping[str, Any]
 """What a vendor's list says of a model: some of ``capabilities``, ``context_window``,

@@ -4,7 +4,11 @@ import copy
 from collections.abc import Iterable
 from typing import Any
 
-from sidecar.providers.schemas import RequestCapability, RequestOverride, pointer_parts
+from sidecar.providers.schemas.request_overrides import (
+    RequestCapability,
+    RequestOverride,
+    pointer_parts,
+)
 
 
 def with_overrides(

@@ -28,7 +28,7 @@ from sidecar.providers.openai_models import (
 )
 from sidecar.providers.request_rules import with_overrides
 from sidecar.providers.retries import RetryPolicy, wait_before_repeat
-from sidecar.providers.schemas import Provider, ProviderType
+from sidecar.providers.schemas.wire import Provider, ProviderType
 from sidecar.providers.transport import FilePart, Transport, Upstream
 from sidecar.usage.service import Reported, UsageLedger
 

@@ -7,7 +7,8 @@ from starlette.convertors import StringConvertor, register_url_convertor
 
 from sidecar.kernel.errors import error_responses
 from sidecar.kernel.paging import PageQuery
-from sidecar.providers.schemas import (
+from sidecar.providers.schemas.request_overrides import RequestRules
+from sidecar.providers.schemas.wire import (
     ModelList,
     PresetList,
     Preview,
@@ -19,7 +20,6 @@ from sidecar.providers.schemas import (
     ProviderList,
     ProviderPatch,
     ProviderTestResult,
-    RequestRules,
 )
 from sidecar.providers.service import ProviderService
 

@@ -19,13 +19,15 @@ from sidecar.providers.openai_models import TranscriptionAnswer
 from sidecar.providers.presets import PRESETS
 from sidecar.providers.retries import DEFAULT_POLICY, RetryPolicy
 from sidecar.providers.routed_calls import ROUTABLE_TYPES, RoutedCalls, RoutedModel, SoundFile
-from sidecar.providers.schemas import (
+from sidecar.providers.schemas.model_call import (
     Capability,
     ChatTarget,
     ModelEvent,
-    ModelList,
     ModelReply,
     ModelRequest,
+)
+from sidecar.providers.schemas.wire import (
+    ModelList,
     PresetList,
     Provider,
     ProviderCreateRequest,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sidecar.kernel.database import Readable, Transaction
 from sidecar.kernel.paging import PageQuery
-from sidecar.providers.schemas import ModelInfo, Provider
+from sidecar.providers.schemas.wire import ModelInfo, Provider
 
 _JSON: Final = ("capabilities", "request_overrides")
 

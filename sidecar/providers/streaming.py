@@ -15,7 +15,7 @@ from sidecar.providers.event_parts import text_delta, thinking_delta, usage_even
 from sidecar.providers.failures import UpstreamError
 from sidecar.providers.frames import Frame, FrameReader
 from sidecar.providers.retries import Repeats, RetryPolicy
-from sidecar.providers.schemas import ModelEvent, ModelReply, TokenUsage
+from sidecar.providers.schemas.model_call import ModelEvent, ModelReply, TokenUsage
 from sidecar.providers.transport import Transport, Upstream, UpstreamAnswer
 
 log = get_logger(__name__)

@@ -27,7 +27,8 @@ from fastapi import FastAPI, Response
 
 from sidecar.kernel.http_server import HttpServer, bind_loopback
 from sidecar.kernel.sse import model_stream
-from sidecar.providers.schemas import ChatTarget, Message, ModelRequest, ProviderCreateRequest
+from sidecar.providers.schemas.model_call import ChatTarget, Message, ModelRequest
+from sidecar.providers.schemas.wire import ProviderCreateRequest
 from sidecar.providers.service import ProviderService
 from tests.app_client import running_app
 

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from sidecar.kernel.paging import PageQuery
-from sidecar.providers.schemas import ProviderCreateRequest
+from sidecar.providers.schemas.wire import ProviderCreateRequest
 from tests.app_client import RunningApp, running_app
 from tests.fakes import openai_chat
 from tests.fakes.upstream import Answer, Call, FakeUpstream, Received, Turn, fake_upstream, sse

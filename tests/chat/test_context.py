@@ -8,7 +8,7 @@ import pytest
 
 from sidecar.chat.context_fitting import fit, least_tokens, most_tokens
 from sidecar.kernel.errors import ProjectError
-from sidecar.providers.schemas import ChatTarget, Message
+from sidecar.providers.schemas.model_call import ChatTarget, Message
 from tests.app_client import MODELS_DIR
 from tests.chat.conftest import Chat, running_chat, searching
 from tests.fakes import openai_chat

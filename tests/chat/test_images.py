@@ -6,7 +6,7 @@ import io
 import pytest
 from PIL import Image
 
-from sidecar.providers.schemas import IMAGE_BYTES, MOST_IMAGES, Message
+from sidecar.providers.schemas.model_call import IMAGE_BYTES, MOST_IMAGES, Message
 
 PNG = "data:image/png;base64,iVBORw0KGgo"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sidecar.kernel import credentials
-from sidecar.providers.schemas import ProviderCreateRequest
+from sidecar.providers.schemas.wire import ProviderCreateRequest
 from tests.app_client import RunningApp, running_app
 from tests.fakes.openai_models import FakeModels, fake_models
 

@@ -14,15 +14,15 @@ from sidecar.kernel.credentials import CredentialStore
 from sidecar.kernel.database import Database
 from sidecar.kernel.migrations import migrate
 from sidecar.providers.retries import RetryPolicy
-from sidecar.providers.schemas import (
+from sidecar.providers.schemas.model_call import (
     ChatTarget,
     Message,
     ModelEvent,
     ModelReply,
     ModelRequest,
-    ProviderCreateRequest,
     ToolDefinition,
 )
+from sidecar.providers.schemas.wire import ProviderCreateRequest
 from sidecar.providers.service import ProviderService, StreamControl
 from sidecar.providers.transport import Timeouts
 from sidecar.usage.service import UsageLedger

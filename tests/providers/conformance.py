@@ -20,14 +20,14 @@ from typing import Any, Final
 import yaml
 
 from sidecar.providers.adapters import ADAPTERS
-from sidecar.providers.schemas import (
+from sidecar.providers.schemas.model_call import (
     ChatTarget,
     Message,
     ModelEvent,
     ModelRequest,
-    ProviderCreateRequest,
     ToolDefinition,
 )
+from sidecar.providers.schemas.wire import ProviderCreateRequest
 from sidecar.providers.service import ProviderService
 from tests.fakes.upstream import Call, Turn
 from tests.providers.bench import bench_in, calls, joined, names

@@ -9,7 +9,7 @@ import pytest
 
 from sidecar.kernel.errors import ProjectError
 from sidecar.providers.checks import PROBE_SECONDS, PROBE_TEXT
-from sidecar.providers.schemas import ProviderCreateRequest
+from sidecar.providers.schemas.wire import ProviderCreateRequest
 from tests.app_client import RunningApp
 from tests.fakes import openai_chat
 from tests.fakes.upstream import Answer, FakeUpstream, Turn

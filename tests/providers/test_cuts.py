@@ -12,7 +12,7 @@ from sidecar.providers.adapters import ADAPTERS
 from sidecar.providers.event_parts import ThinkTags, WholeCharacters
 from sidecar.providers.frames import Frame, NdjsonReader, SseReader
 from sidecar.providers.profiles import DEFAULT
-from sidecar.providers.schemas import ModelEvent
+from sidecar.providers.schemas.model_call import ModelEvent
 from tests.fakes.upstream import Answer, Call, Turn
 from tests.providers.bench import PROTOCOLS, SEARCHING, Bench, fake, names
 

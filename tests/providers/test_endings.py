@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.providers.schemas import ModelEvent
+from sidecar.providers.schemas.model_call import ModelEvent
 from sidecar.providers.service import StreamControl
 from sidecar.providers.transport import Timeouts
 from tests.fakes.upstream import Answer, Call, Turn, sse

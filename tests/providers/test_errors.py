@@ -17,7 +17,7 @@ import pytest
 from sidecar.kernel.catalogue import ERRORS
 from sidecar.kernel.errors import ProjectError
 from sidecar.providers.retries import RetryPolicy
-from sidecar.providers.schemas import Message
+from sidecar.providers.schemas.model_call import Message
 from sidecar.providers.transport import Timeouts
 from tests.fakes.upstream import Answer, Call, Turn, fake_upstream
 from tests.providers.bench import (

@@ -14,7 +14,7 @@ from sidecar.providers.adapters import ADAPTERS
 from sidecar.providers.failures import UpstreamError
 from sidecar.providers.frames import Frame
 from sidecar.providers.profiles import DEFAULT, PROFILES
-from sidecar.providers.schemas import ModelEvent, ModelReply
+from sidecar.providers.schemas.model_call import ModelEvent, ModelReply
 from tests.fakes.upstream import Call, Turn
 from tests.providers.bench import PROTOCOLS, SEARCHING, fake
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from sidecar.kernel.errors import ProjectError
-from sidecar.providers.schemas import ChatTarget, Message, ModelRequest
+from sidecar.providers.schemas.model_call import ChatTarget, Message, ModelRequest
 from tests.providers.bench import Bench, failure, joined, names
 from tests.providers.real_server import needs_real_server, real_server
 

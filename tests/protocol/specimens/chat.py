@@ -3,7 +3,7 @@
 import contextlib
 from typing import Any
 
-from sidecar.providers.schemas import ProviderCreateRequest
+from sidecar.providers.schemas.wire import ProviderCreateRequest
 from tests.fakes import openai_chat
 from tests.fakes.upstream import Turn, fake_upstream
 from tests.protocol.live import LiveApp
