@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 CONNECT_SECONDS: Final = 10.0
 READ_SECONDS: Final = 30.0
 MOST_REDIRECTS: Final = 5
+# As much as an event loop hands over at once. The library asks for a quarter of it, and so takes half as long again
+# for a large file.
+READ_BYTES: Final = 256 * 1024
 USER_AGENT: Final = f"NotesAgent-Sidecar/{VERSION}"
 
 
@@ -103,8 +106,10 @@ class OutboundHttp:
 
     def _opened(self) -> "httpx.AsyncClient":
         if self._client is None:
+            import httpcore  # noqa: PLC0415
             import httpx  # noqa: PLC0415
 
+            httpcore.AsyncHTTP11Connection.READ_NUM_BYTES = READ_BYTES
             options: dict[str, Any] = {}
             if self._network.proxy:
                 options["proxy"] = self._network.proxy

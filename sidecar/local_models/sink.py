@@ -44,15 +44,16 @@ class HashingSink:
     def _go_on(self) -> None:
         if self._blocks and self._job is None and self._error is None:
             blocks, self._blocks, self._waiting = self._blocks, [], 0
-            self._job = self._loop.run_in_executor(None, self._consume, b"".join(blocks))
+            self._job = self._loop.run_in_executor(None, self._consume, blocks)
             self._job.add_done_callback(self._on_done)
 
-    def _consume(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            view = view[self._output.write(view) :]
-        if self._digest is not None:
-            self._digest.update(data)
+    def _consume(self, blocks: list[bytes]) -> None:
+        for block in blocks:
+            view = memoryview(block)
+            while view:
+                view = view[self._output.write(view) :]
+            if self._digest is not None:
+                self._digest.update(block)
 
     def _on_done(self, job: "asyncio.Future[None]") -> None:
         self._job = None
