@@ -1,7 +1,7 @@
 """The one error that domains raise, and how it looks on the wire."""
 
 from collections import defaultdict
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, Field
 
@@ -56,15 +56,22 @@ class ErrorResponse(BaseModel):
     error: ErrorBody
 
 
+ERROR_SCHEMA: Final = {"$ref": "#/components/schemas/ErrorResponse"}
+
+
 def error_responses(*codes: str) -> dict[int | str, dict[str, Any]]:
-    """Return the ``responses`` of an operation that can answer with *codes*."""
+    """Return the ``responses`` of an operation that can answer with *codes*.
+
+    They name :class:`ErrorResponse` by its place in the document: FastAPI would make each of them a
+    field of its own, a third of the time that all routes take.
+    """
     by_status: dict[int, list[str]] = defaultdict(list)
     for code in codes:
         by_status[ERRORS[code].status].append(code)
     return {
         status: {
-            "model": ErrorResponse,
             "description": "\n".join(f"`{code}`: {ERRORS[code].en}" for code in sorted(listed)),
+            "content": {"application/json": {"schema": dict(ERROR_SCHEMA)}},
         }
         for status, listed in sorted(by_status.items())
     }

@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from fastapi import FastAPI
+from fastapi.encoders import jsonable_encoder
+from fastapi.openapi.models import Schema
 from fastapi.openapi.utils import get_openapi
 
 from sidecar.kernel.body_limit import BodyLimit, limit_of
 from sidecar.kernel.catalogue import ERRORS
+from sidecar.kernel.errors import ERROR_SCHEMA, ErrorResponse
 
-ERROR_SCHEMA: Final = {"$ref": "#/components/schemas/ErrorResponse"}
 _EVERYWHERE: Final = ("HOST_NOT_ALLOWED", "ORIGIN_NOT_ALLOWED", "INTERNAL_ERROR", "SHUTTING_DOWN")
 _METHODS: Final = ("get", "post", "put", "patch", "delete", "head")
 
@@ -26,6 +28,7 @@ def openapi_document(app: FastAPI, limits: Mapping[str, BodyLimit]) -> dict[str,
     schemas = document["components"]["schemas"]
     schemas.pop("HTTPValidationError", None)
     schemas.pop("ValidationError", None)
+    schemas.update(_error_schemas())
     document["components"]["securitySchemes"] = {
         "session": {"type": "http", "scheme": "bearer", "description": "The session token."},
         "host": {"type": "http", "scheme": "bearer", "description": "The host token."},
@@ -33,6 +36,18 @@ def openapi_document(app: FastAPI, limits: Mapping[str, BodyLimit]) -> dict[str,
     document["paths"] = dict(sorted(document["paths"].items()))
     document["components"]["schemas"] = dict(sorted(schemas.items()))
     return document
+
+
+def _error_schemas() -> dict[str, Any]:
+    """Return the schemas of :class:`ErrorResponse` and of what it consists of, as FastAPI writes them."""
+    schema = ErrorResponse.model_json_schema(
+        mode="serialization", ref_template="#/components/schemas/{model}"
+    )
+    schemas = {**schema.pop("$defs"), ErrorResponse.__name__: schema}
+    return {
+        name: jsonable_encoder(Schema(**found), by_alias=True, exclude_none=True)
+        for name, found in schemas.items()
+    }
 
 
 def _complete(path: str, operation: dict[str, Any], limits: Mapping[str, BodyLimit]) -> None:
