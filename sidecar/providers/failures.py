@@ -11,38 +11,39 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from sidecar.kernel.errors import ProjectError
+from sidecar.kernel.late_patterns import late_pattern
 
-_CONTEXT_LENGTH: Final = re.compile(
+_CONTEXT_LENGTH: Final = late_pattern(
     r"context[_ ]length|context[_ ]window|context[_ ]size|context limit|maximum (?:context|input|prompt)"
     r"|max_prompt_tokens|prompt is too long|(?:input|request|prompt|message)s? (?:is|are) too (?:long|large)"
     r"|input[_ ]too[_ ]long|too many (?:input )?tokens|token limit|tokens? exceed|exceeds? the (?:model|limit|max)"
     r"|range of input length|string_above_max_length|超长|超出(?:了)?(?:模型)?(?:最大)?(?:上下文|长度|输入)",
     re.IGNORECASE,
 )
-_NO_MODEL: Final = re.compile(
+_NO_MODEL: Final = late_pattern(
     r"model[_ ]?not[_ ]?(?:found|exist|open|supported)|no such model|unknown model|invalid model"
     r"|model\b.{0,120}?\b(?:not found|does not exist|doesn't exist|not exist|is not available)"
     r"|not found the model|\bmodel: |InvalidEndpointOrModel|模型不存在|无此模型",
     re.IGNORECASE | re.DOTALL,
 )
-_NO_ABILITY: Final = re.compile(
+_NO_ABILITY: Final = late_pattern(
     r"(?:does not|doesn't|do not|not) support (?:tool|function|image|vision|chat|multimodal)"
     r"|(?:image|tool|function|vision)\S*(?: \w+){0,2} (?:is|are) not supported|support tool use"
     r"|not a (?:chat|multimodal|vision) model|不支持(?:工具|函数|图片|图像|视觉)",
     re.IGNORECASE,
 )
-_KEY: Final = re.compile(
+_KEY: Final = late_pattern(
     r"invalid[_ ]?(?:api[_ ]?)?key|incorrect api key|invalid_authentication|authentication_error"
     r"|unauthori[sz]ed|permission_(?:denied|error)|api key not valid",
     re.IGNORECASE,
 )
-_RATE: Final = re.compile(
+_RATE: Final = late_pattern(
     r"rate[_ ]?limit|too many requests|insufficient_quota|insufficient[_ ]balance|quota exceeded"
     r"|resource_exhausted|余额不足|欠费",
     re.IGNORECASE,
 )
-_USED_UP: Final = re.compile(r"insufficient|billing|balance|余额|欠费", re.IGNORECASE)
-_BUSY: Final = re.compile(r"overloaded|unavailable|server_error|internal|busy", re.IGNORECASE)
+_USED_UP: Final = late_pattern(r"insufficient|billing|balance|余额|欠费", re.IGNORECASE)
+_BUSY: Final = late_pattern(r"overloaded|unavailable|server_error|internal|busy", re.IGNORECASE)
 
 _CODE_OF_STATUS: Final = {
     401: "PROVIDER_AUTH_FAILED",

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from sidecar.kernel.late_patterns import late_pattern
+
 FORMAT: Final = 1
 """Goes up when the same text is written into the index in another way."""
 
@@ -20,15 +22,15 @@ CJK: Final = (
     "\U00020000-\U0003134f"
 )
 # Marks between the characters are no words; they only make the runs longer, and splitting faster.
-_CJK_RUNS: Final = re.compile(f"([{CJK}\u3001-\u3004\u3008-\u3020\uff01-\uff0f\uff1a-\uff20]+)")
-_HAS_CJK: Final = re.compile(f"[{CJK}]")
-_CJK_RUN: Final = re.compile(f"[{CJK}]+")
-_BETWEEN_CJK: Final = re.compile(f"(?<=[{CJK}]) +(?=[{CJK}])")
+_CJK_RUNS: Final = late_pattern(f"([{CJK}\u3001-\u3004\u3008-\u3020\uff01-\uff0f\uff1a-\uff20]+)")
+_HAS_CJK: Final = late_pattern(f"[{CJK}]")
+_CJK_RUN: Final = late_pattern(f"[{CJK}]+")
+_BETWEEN_CJK: Final = late_pattern(f"(?<=[{CJK}]) +(?=[{CJK}])")
 # Names that would lose what tells them from other words.
 _PLUS: Final = re.compile(r"(?<=[A-Za-z])\+\+")
 _SHARP: Final = re.compile(r"\b([A-Za-z])#(?!\w)")
 _EMOJI_RANGES: Final = "\u2600-\u27bf\U0001f000-\U0001faff"
-_EMOJI: Final = re.compile(f"[{_EMOJI_RANGES}]")
+_EMOJI: Final = late_pattern(f"[{_EMOJI_RANGES}]")
 # Letters and digits in another shape: wide, circled, raised, ligatures, compatibility characters, and
 # marks that stand apart. To look for them first takes a tenth of the time of normalising every text.
 _COMPATIBLE_RANGES: Final = (
@@ -36,9 +38,9 @@ _COMPATIBLE_RANGES: Final = (
     "\u2460-\u24ff\u2e80-\u2fdf\u3099-\u309a\u3130-\u318f\u3200-\u33ff\uf900-\ufaff\ufb00-\ufb4f"
     "\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uff65-\uffdc\U0001d400-\U0001d7ff\U0001f100-\U0001f16f"
 )
-_COMPATIBLE: Final = re.compile(f"[{_COMPATIBLE_RANGES}]")
+_COMPATIBLE: Final = late_pattern(f"[{_COMPATIBLE_RANGES}]")
 # Most texts hold neither, and are gone through once.
-_COMPATIBLE_OR_EMOJI: Final = re.compile(f"[{_COMPATIBLE_RANGES}{_EMOJI_RANGES}]")
+_COMPATIBLE_OR_EMOJI: Final = late_pattern(f"[{_COMPATIBLE_RANGES}{_EMOJI_RANGES}]")
 # A query is cut where a sentence is; what stands between is a phrase.
 _QUERY_BREAK: Final = re.compile(r"[\s,;!?\"'“”‘’，。；：？！、（）()《》「」【】<>|…]+")
 _WORD: Final = re.compile(r"[^\W_]+")
