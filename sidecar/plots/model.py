@@ -11,14 +11,6 @@ DEFAULT_DOMAIN: Final = (-10.0, 10.0)
 
 
 @dataclass(frozen=True, slots=True)
-class PlotLimits:
-    """The most that one source may hold; None: no limit."""
-
-    expressions: int | None = 16
-    nodes: int | None = 8_000
-
-
-@dataclass(frozen=True, slots=True)
 class Curve:
     """One expression of a plot. *color* is a CSS colour, None for the theme's."""
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from sidecar.kernel.catalogue import Localised
 from sidecar.plots.diagnostics import Diagnostic
-from sidecar.plots.model import PlotLimits
+from sidecar.plots.limits import PlotLimits
 from sidecar.plots.static_render import (
     StaticRenderer,
     StaticRendering,

@@ -10,19 +10,11 @@ from sidecar.kernel.catalogue import Localised
 from sidecar.plots.css_colours import css_colour
 from sidecar.plots.diagnostics import PARSE_FAILED, Diagnostic, Position, SourceError
 from sidecar.plots.expressions import ExpressionError, parse_expression
-from sidecar.plots.model import (
-    DEFAULT_DOMAIN,
-    VERSION,
-    Axes,
-    Curve,
-    FunctionPlot,
-    ParseResult,
-    PlotLimits,
-)
+from sidecar.plots.limits import LIMITS, PlotLimits
+from sidecar.plots.model import DEFAULT_DOMAIN, VERSION, Axes, Curve, FunctionPlot, ParseResult
 
 Node = Any  # A node of PyYAML, whose types lack half of what nodes have.
 
-LIMITS: Final = PlotLimits()
 MAX_LABEL: Final = 200
 
 _MAPPING: Final = re.compile(r"(?:\s*#[^\n]*\n|\s*\n)*\s*(?:\{|---|[\"']?[A-Za-z_]\w*[\"']?\s*:)")

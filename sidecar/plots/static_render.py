@@ -4,17 +4,15 @@ import hashlib
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from sidecar.kernel.catalogue import Localised
-from sidecar.plots.diagnostics import RENDER_FAILED, Diagnostic, Position
-from sidecar.plots.geometry import HEIGHT, WIDTH, Geometry, make_geometry
-from sidecar.plots.mermaid import diagram_problem
-from sidecar.plots.model import PlotLimits
-from sidecar.plots.png import FontFor, draw_png
-from sidecar.plots.source import LIMITS, parse_plot
-from sidecar.plots.svg import draw_svg
-from sidecar.plots.themes import CHART_THEMES, ChartColours
+from sidecar.plots.diagnostics import Diagnostic
+from sidecar.plots.limits import LIMITS, PlotLimits
+from sidecar.plots.themes import ChartColours
+
+if TYPE_CHECKING:
+    from sidecar.plots.png import FontFor
 
 # A picture of the same source and colours looks different once this changes.
 RENDERER_VERSION: Final = 1
@@ -82,53 +80,23 @@ class StaticRendering:
 class StaticRenderer:
     """Draws function plots, and remembers the latest. Can be used from any thread."""
 
-    def __init__(self, font_for: FontFor = lambda _: None) -> None:
+    def __init__(self, font_for: "FontFor" = lambda _: None) -> None:
         self._font_for = font_for
         self._renderings: OrderedDict[tuple[object, ...], StaticRendering] = OrderedDict()
         self._gate = threading.Lock()
 
     def render(self, request: StaticRenderRequest) -> StaticRendering:
         """Return the picture of a request, or what is wrong with its source. Doesn't raise for a source."""
+        from sidecar.plots.drawing import draw  # noqa: PLC0415 - not needed before ready
+
         key = request.cache_key()
         with self._gate:
             if (known := self._renderings.get(key)) is not None:
                 self._renderings.move_to_end(key)
                 return known
-        rendering = self._mermaid(request) if request.kind == "mermaid" else self._plot(request)
+        rendering = draw(request, self._font_for)
         with self._gate:
             self._renderings[key] = rendering
             while len(self._renderings) > _CACHED:
                 self._renderings.popitem(last=False)
         return rendering
-
-    def _mermaid(self, request: StaticRenderRequest) -> StaticRendering:
-        code = diagram_problem(request.source)
-        message = Localised(f"warning.{code}")
-        return StaticRendering(None, (Diagnostic("warning", code, message, Position(1)),))
-
-    def _plot(self, request: StaticRenderRequest) -> StaticRendering:
-        parsed = parse_plot(request.source, request.limits)
-        if parsed.plot is None:
-            return StaticRendering(None, parsed.diagnostics, parsed.node_count)
-        try:
-            geometry = make_geometry(parsed.plot, request.width or WIDTH, request.height or HEIGHT)
-            names = ", ".join(curve.label or curve.source for curve in parsed.plot.curves)
-            result = self._draw(request, geometry, names)
-        except (ArithmeticError, ValueError, LookupError, MemoryError):
-            failed = Diagnostic(
-                "error", RENDER_FAILED, Localised("plot.render_failed"), Position(1)
-            )
-            return StaticRendering(None, (*parsed.diagnostics, failed), parsed.node_count)
-        diagnostics = (*parsed.diagnostics, *geometry.diagnostics)
-        return StaticRendering(result, diagnostics, parsed.node_count)
-
-    def _draw(
-        self, request: StaticRenderRequest, geometry: Geometry, names: str
-    ) -> StaticRenderResult:
-        colours = request.colours or CHART_THEMES[request.theme]
-        content: str | bytes
-        if request.mime_type == "image/png":
-            content = draw_png(geometry, colours, self._font_for)
-        else:
-            content = draw_svg(geometry, colours, names)
-        return StaticRenderResult(request.mime_type, content, geometry.width, geometry.height)

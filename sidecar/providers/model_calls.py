@@ -9,12 +9,9 @@ from typing import Any, Final
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.logging import get_logger
 from sidecar.providers.adapter import Adapter, ChatCall
-from sidecar.providers.adapters import ADAPTERS
 from sidecar.providers.attempts import AttemptRecord, UsageRecorder
 from sidecar.providers.failures import UpstreamError
 from sidecar.providers.lookup import Configuration, ProviderLookup
-from sidecar.providers.mock import mock_events, mock_models, mock_reply
-from sidecar.providers.ollama import SHOW_PATH, Ollama, with_details
 from sidecar.providers.profiles import profile_of
 from sidecar.providers.request_rules import with_overrides
 from sidecar.providers.retries import Repeats, RetryPolicy
@@ -56,6 +53,8 @@ def prepare_chat(
     max_output_tokens: int | None = None,
 ) -> PreparedChat:
     """Return a call with its body, the configuration's rules applied last."""
+    from sidecar.providers.adapters import ADAPTERS  # noqa: PLC0415 - not needed before ready
+
     adapter = ADAPTERS[configuration.provider_type]
     base_url = configuration.base_url
     call = ChatCall.of(model, request, profile_of(base_url), max_output_tokens, base_url)
@@ -113,6 +112,8 @@ class ModelCalls:
     ) -> AsyncGenerator[ModelEvent, None]:
         """Yield the events of a call of a configuration, stored or not."""
         if configuration.provider_type == "mock":
+            from sidecar.providers.mock import mock_events  # noqa: PLC0415
+
             for event in mock_events(request):
                 yield event
             return
@@ -157,6 +158,8 @@ class ModelCalls:
     ) -> ModelReply:
         """Return the whole answer of a configuration, stored or not; raises :class:`ProjectError`."""
         if configuration.provider_type == "mock":
+            from sidecar.providers.mock import mock_reply  # noqa: PLC0415
+
             return mock_reply(request)
         prepared = prepare_chat(
             configuration,
@@ -190,6 +193,10 @@ class ModelCalls:
 
     async def list_models(self, configuration: Configuration) -> list[ModelInfo]:
         """Return the models that a provider lists now; raises :class:`ProjectError`."""
+        from sidecar.providers.adapters import ADAPTERS  # noqa: PLC0415 - not needed before ready
+        from sidecar.providers.mock import mock_models  # noqa: PLC0415
+        from sidecar.providers.ollama import Ollama  # noqa: PLC0415
+
         self._lookup.check(configuration)
         if configuration.provider_type == "mock":
             return mock_models()
@@ -207,6 +214,8 @@ class ModelCalls:
 
     async def _with_details(self, upstream: Upstream, found: list[ModelInfo]) -> list[ModelInfo]:
         """Ask what each model can do, a few at a time; a model that isn't shown stays as listed."""
+        from sidecar.providers.ollama import SHOW_PATH, with_details  # noqa: PLC0415
+
         path, few = SHOW_PATH, asyncio.Semaphore(_SHOWN_AT_ONCE)
 
         async def shown(model: ModelInfo) -> ModelInfo:

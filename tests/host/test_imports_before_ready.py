@@ -1,5 +1,6 @@
 """Nothing heavy is loaded before the server is ready."""
 
+import importlib.util
 import json
 import re
 import subprocess
@@ -22,6 +23,12 @@ HEAVY = {
     *("cryptography", "keyring", "watchfiles", "httpx", "psutil", "sqlalchemy", "torch"),
     "pydantic.v1.main",
 }
+LATER = {
+    *("sidecar.plots.drawing", "sidecar.plots.geometry", "sidecar.plots.source"),
+    *("sidecar.providers.adapters", "sidecar.providers.anthropic", "sidecar.providers.ollama"),
+    "sidecar.providers.mock",
+}
+"""Modules of ours that a run loads when somebody asks for what they do."""
 
 BUILD_APPLICATION = """
 import json
@@ -69,6 +76,8 @@ def test_nothing_heavy_is_imported_by_the_time_of_the_ready_line(tmp_path: Path)
     assert b'"ready"' in ready
     assert {"fastapi", "uvicorn", "pydantic"} <= imported
     assert imported & HEAVY == set()
+    assert imported & LATER == set()
+    assert all(importlib.util.find_spec(module) for module in LATER)
 
 
 def test_models_are_built_when_they_are_used_and_not_before() -> None:

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from sidecar.kernel.errors import ProjectError
-from sidecar.plots import static_render
+from sidecar.plots import drawing, static_render
 from sidecar.plots.geometry import make_geometry
 from sidecar.plots.mermaid import diagram_problem
 from sidecar.plots.png import SCALE, draw_png
@@ -233,7 +233,7 @@ def test_a_failure_while_drawing_is_a_diagnostic(monkeypatch: pytest.MonkeyPatch
     def failing(*_: object) -> str:
         raise ValueError("library text /home/user")
 
-    monkeypatch.setattr(static_render, "draw_svg", failing)
+    monkeypatch.setattr(drawing, "draw_svg", failing)
     rendering = render("x")
     assert rendering.result is None
     (diagnostic,) = rendering.diagnostics
@@ -275,7 +275,7 @@ def test_a_picture_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
         drawn.append(arguments)
         return make_geometry(*arguments)
 
-    monkeypatch.setattr(static_render, "make_geometry", counted)
+    monkeypatch.setattr(drawing, "make_geometry", counted)
     renderer = StaticRenderer()
     request = StaticRenderRequest("function_plot", "x", source_hash("x"))
     assert renderer.render(request) is renderer.render(request)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sidecar.kernel.catalogue import ERRORS
-from sidecar.plots import static_render
+from sidecar.plots import drawing
 from sidecar.plots.geometry import make_geometry
 from sidecar.plots.themes import CHART_THEMES
 from tests.app_client import RunningApp
@@ -177,7 +177,7 @@ async def test_two_are_drawn_at_a_time(
             with changed:
                 inside -= 1
 
-    monkeypatch.setattr(static_render, "make_geometry", slow)
+    monkeypatch.setattr(drawing, "make_geometry", slow)
     requests = [asyncio.create_task(draw(shared_app, f"{n}x")) for n in range(1, 5)]
 
     def two_inside() -> bool:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sidecar.plots.model import PlotLimits
+from sidecar.plots.limits import PlotLimits
 from sidecar.plots.source import parse_plot
 from tests.plots.reading import picture, render
 
