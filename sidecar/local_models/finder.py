@@ -42,6 +42,10 @@ class LocalModels:
         self._checked: dict[Path, _Checked] = {}
         self.files = FileChecks()
 
+    def forget(self) -> None:
+        """Look at every model anew the next time."""
+        self._checked.clear()
+
     @property
     def folders(self) -> tuple[Path, ...]:
         """Where models are looked for; the managed folder comes first."""

@@ -6,15 +6,19 @@ lead anywhere else is refused as a whole.
 """
 
 import hashlib
+import io
+import lzma
 import os
 import tarfile
 import threading
 import zipfile
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, Protocol
 
+from sidecar.kernel.catalogue import Localised
 from sidecar.kernel.errors import ProjectError
 from sidecar.local_models.catalogue import CatalogueModel, ModelFile, is_safe_name
 from sidecar.local_models.downloading import SPARE_BYTES, FreeSpace, complete_staging, free_space
@@ -24,6 +28,18 @@ MOST_BYTES: Final = 64 << 30
 MOST_RATIO: Final = 200
 DEEPEST: Final = 6
 _BLOCK: Final = 1 << 20
+# What the readers of archives raise for a cut or damaged one; for some of it OSError without a number.
+_DAMAGED: Final = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    lzma.LZMAError,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+)
+
+Check = Callable[[], None]
+"""Raises :class:`ImportCancelled` once the import is cancelled."""
 
 
 class ImportCancelled(Exception):
@@ -46,9 +62,12 @@ class Source(Protocol):
         ...
 
 
-def invalid(reason: str, **details: object) -> ProjectError:
-    """Return the error for something that isn't the model."""
-    return ProjectError("MODEL_INVALID", details={"reason": reason, **details})
+def invalid(reason: str, **files: list[str]) -> ProjectError:
+    """Return the error for something that isn't the model; *files* are those that the reason is about."""
+    named = {"files": ", ".join(name for names in files.values() for name in names)}
+    explanation = Localised(f"model_import.{reason}", named if files else {})
+    details = {"reason": reason, **files, "explanation": explanation.to_json()}
+    return ProjectError("MODEL_INVALID", details=details)
 
 
 class ModelImport:
@@ -61,10 +80,15 @@ class ModelImport:
         staging: Path,
         *,
         link: bool = False,
+        managed: Path | None = None,
         free: FreeSpace = free_space,
     ) -> None:
-        """With *link* the files of a folder stay where they are, and links to them are made."""
+        """With *link* the files of a folder stay where they are, and links to them are made.
+
+        Those in the folder *managed* are copied nevertheless: they go once the import takes their place.
+        """
         self._link = link
+        self._managed = managed
         self._model = model
         self._source = source
         self._staging = staging
@@ -78,7 +102,7 @@ class ModelImport:
 
         Raises ``MODEL_INVALID``, ``DISK_SPACE_INSUFFICIENT``, :class:`ImportCancelled`, or OSError.
         """
-        with open_source(self._source) as source:
+        with open_source(self._source, self._check) as source:
             sizes = source.sizes()
             names = recognise(self._model, sizes)
             self.total = sum(sizes[name] for name in names.values())
@@ -97,16 +121,26 @@ class ModelImport:
             raise invalid("wrong_files", wrong=error.details["files"]) from error
         return self.copied
 
+    def _check(self) -> None:
+        if self.cancel.is_set():
+            raise ImportCancelled
+
+    def _may_link(self, original: Path) -> bool:
+        if not self._link:
+            return False
+        return self._managed is None or not original.resolve().is_relative_to(
+            self._managed.resolve()
+        )
+
     def _copy(self, source: Source, name: str, file: ModelFile) -> str:
         target = self._staging / file.path
         target.parent.mkdir(parents=True, exist_ok=True)
         original = source.path(name)
-        linked = self._link and original is not None and _linked(original, target)
+        linked = original is not None and self._may_link(original) and _linked(original, target)
         digest = hashlib.sha256()
         with (Path(os.devnull) if linked else target).open("wb") as output:
             for block in source.read(name):
-                if self.cancel.is_set():
-                    raise ImportCancelled
+                self._check()
                 digest.update(block)
                 output.write(block)
                 self.copied += len(block)
@@ -160,28 +194,51 @@ def _bases(model: CatalogueModel, sizes: Iterable[str]) -> list[str]:
 
 
 @contextmanager
-def open_source(path: Path) -> Iterator[Source]:
-    """Open a folder, a zip or a tar; raises ``MODEL_INVALID`` for anything else."""
+def open_source(path: Path, check: Check) -> Iterator[Source]:
+    """Open a folder, a zip or a tar; raises ``MODEL_INVALID`` for anything else.
+
+    *check* is called again and again while it is looked through.
+    """
     if path.is_dir():
-        yield _Folder(path)
+        yield _Folder(path, check)
         return
+    if path.exists() and not path.is_file():
+        # Reading from a pipe or a device may never end.
+        raise invalid("not_a_folder_or_archive")
     try:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
                 yield _Zip(archive)
             return
         if tarfile.is_tarfile(path):
-            with tarfile.open(path) as tape:
+            with _Watched(path, check) as file, tarfile.open(fileobj=file) as tape:
                 yield _Tar(tape)
             return
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError, NotImplementedError) as error:
+    except _DAMAGED as error:
         raise invalid("damaged_archive") from error
+    except OSError as error:
+        if error.errno is None:
+            raise invalid("damaged_archive") from error
+        raise
     raise invalid("not_a_folder_or_archive")
 
 
+class _Watched(io.BufferedReader):
+    """A file whose reading can be broken off: to list a packed tar all of it is unpacked."""
+
+    def __init__(self, path: Path, check: Check) -> None:
+        super().__init__(io.FileIO(path))
+        self._check = check
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self._check()
+        return super().read(size)
+
+
 class _Folder:
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, check: Check) -> None:
         self._root = root
+        self._check = check
 
     def path(self, name: str) -> Path | None:
         return self._root / name
@@ -189,6 +246,7 @@ class _Folder:
     def sizes(self) -> dict[str, int]:
         found: dict[str, int] = {}
         for folder, folders, files in os.walk(self._root):
+            self._check()
             here = Path(folder).relative_to(self._root)
             if len(here.parts) >= DEEPEST:
                 folders.clear()

@@ -2,13 +2,13 @@
 
 ``installed.json`` is written with the weights and holds the length, the SHA-256 and the time of each
 file. A file that was changed since has another time, and is read once more to see whether it is the
-same still.
+same still. What a disk spoils by itself has not: that is found when all is verified, and noted.
 """
 
 import hashlib
 import json
 import threading
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,12 +25,13 @@ QUICK_BYTES: Final = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class InstalledFile:
-    """A file as it was when it was installed."""
+    """A file as it was when it was installed. ``wrong`` is the time of a content that was found to differ."""
 
     path: str
     size: int
     sha256: str
     mtime_ns: int
+    wrong: int | None = None
 
 
 def sha256_of(path: Path) -> str:
@@ -44,14 +45,30 @@ def write_manifest(folder: Path, model_id: str, origin: str, hashes: dict[str, s
     files = []
     for name, sha256 in sorted(hashes.items()):
         status = (folder / name).stat()
-        files.append(asdict(InstalledFile(name, status.st_size, sha256, status.st_mtime_ns)))
+        files.append(InstalledFile(name, status.st_size, sha256, status.st_mtime_ns))
     document = {
         "model_id": model_id,
         "origin": origin,
         "installed_at": utc_now(),
-        "files": files,
+        "files": [_stored(file) for file in files],
     }
     (folder / MANIFEST).write_text(json.dumps(document, indent=1), encoding="utf-8")
+
+
+def _stored(file: InstalledFile) -> dict[str, Any]:
+    return {name: value for name, value in asdict(file).items() if value is not None}
+
+
+def _note_wrong(folder: Path, before: list[InstalledFile], after: list[InstalledFile]) -> None:
+    """Write *after* in the place of *before*, unless another model took the folder's place meanwhile."""
+    path = folder / MANIFEST
+    document: Any = json.loads(path.read_text(encoding="utf-8"))
+    if document["files"] != [_stored(file) for file in before]:
+        return
+    document["files"] = [_stored(file) for file in after]
+    draft = path.with_suffix(".tmp")
+    draft.write_text(json.dumps(document, indent=1), encoding="utf-8")
+    draft.replace(path)
 
 
 def read_manifest(folder: Path) -> list[InstalledFile] | None:
@@ -82,18 +99,44 @@ class FileChecks:
         """
         return all(self._is_same(folder, file, quick=quick) for file in read_manifest(folder) or ())
 
+    def verify(self, folder: Path, *, note: bool) -> list[str]:
+        """Read every installed file whole, whatever its time, and return those that differ.
+
+        The others of this class know of it from then on, and with *note* later processes too.
+        """
+        before = read_manifest(folder) or []
+        after = [self._read(folder, file) for file in before]
+        if note and after != before:
+            try:
+                _note_wrong(folder, before, after)
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                log.warning("models.not_noted", extra={"reason": type(error).__name__})
+        return [file.path for file in after if file.wrong is not None]
+
+    def _read(self, folder: Path, file: InstalledFile) -> InstalledFile:
+        path = folder / file.path
+        try:
+            status = path.stat()
+            stamp = (status.st_size, status.st_mtime_ns)
+            sha256 = sha256_of(path)
+        except OSError:
+            return replace(file, wrong=0)
+        with self._gate:
+            self._hashes[path] = (stamp, sha256)
+        return replace(file, wrong=None if sha256 == file.sha256 else stamp[1])
+
     def _is_same(self, folder: Path, file: InstalledFile, *, quick: bool) -> bool:
         path = folder / file.path
         try:
             status = path.stat()
             if status.st_size != file.size:
                 return False
-            if status.st_mtime_ns == file.mtime_ns:
-                return True
             stamp = (status.st_size, status.st_mtime_ns)
             with self._gate:
                 known = self._hashes.get(path)
             if known is None or known[0] != stamp:
+                if stamp[1] in (file.mtime_ns, file.wrong):
+                    return stamp[1] != file.wrong
                 if quick and file.size > QUICK_BYTES:
                     return True
                 known = (stamp, sha256_of(path))

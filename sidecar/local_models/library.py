@@ -72,13 +72,13 @@ class ModelLibrary:
     """Looks into the managed folder and the further ones. Its methods read and write the disk."""
 
     def __init__(self, managed: Path, finder: LocalModels) -> None:
-        self._managed = managed
+        self.managed = managed
         self._finder = finder
         self.catalogue = Catalogue(managed)
 
     def staging(self, model_id: str, purpose: str) -> Path:
         """Return the folder in which a model is put together."""
-        return self._managed / STAGING / model_id / purpose
+        return self.managed / STAGING / model_id / purpose
 
     def all(self) -> list[Known]:
         """Return the models of the catalogue in its order, then those that lie there besides."""
@@ -140,7 +140,7 @@ class ModelLibrary:
             folder,
             damaged=folder is not None and not sound,
             disk_bytes=disk_bytes(folder) if folder else None,
-            removable=folder is not None and folder.parent == self._managed,
+            removable=folder is not None and folder.parent == self.managed,
         )
 
     def _purpose(self, folder: Path, entry: CatalogueModel | None) -> Purpose | None:
@@ -173,7 +173,7 @@ class ModelLibrary:
 
     def place(self, staged: Path, model_id: str) -> None:
         """Give a complete staged folder its place, in one rename; an older one makes room."""
-        target = self._managed / model_id
+        target = self.managed / model_id
         aside = self._set_aside(target) if target.is_symlink() or target.exists() else None
         try:
             staged.rename(target)
@@ -187,16 +187,33 @@ class ModelLibrary:
 
         A link goes, and what it leads to stays.
         """
-        target = self._managed / model_id
+        target = self.managed / model_id
         if target.is_symlink():
             target.unlink()
         elif target.is_dir():
             self._set_aside(target)
         else:
             return False
-        shutil.rmtree(self._managed / STAGING / model_id, ignore_errors=True)
+        shutil.rmtree(self.managed / STAGING / model_id, ignore_errors=True)
         self.tidy()
         return True
+
+    def discard_partial(self, model_id: str) -> bool:
+        """Delete what transfers that didn't end well left of a model; False if there is nothing."""
+        left = self.managed / STAGING / model_id
+        if not left.is_dir():
+            return False
+        shutil.rmtree(left, ignore_errors=True)
+        return True
+
+    def verify(self, known: Known) -> None:
+        """Read an installed model whole; what is found counts from then on. May take a minute.
+
+        A folder that nobody wrote a manifest for is judged by its structure alone, as in a list.
+        """
+        if known.folder is not None:
+            self._finder.files.verify(known.folder, note=known.removable)
+            self._finder.forget()
 
     def discard(self, staged: Path) -> None:
         """Delete a staging folder of no further use."""
@@ -205,7 +222,7 @@ class ModelLibrary:
     def tidy(self, *, at_start: bool = False) -> None:
         """Delete what was set aside, and *at_start* also what imports that were cut off left."""
         try:
-            children = list((self._managed / STAGING).iterdir())
+            children = list((self.managed / STAGING).iterdir())
         except OSError:
             # Nothing was ever downloaded.
             return
@@ -216,7 +233,7 @@ class ModelLibrary:
                 shutil.rmtree(child / IMPORT, ignore_errors=True)
 
     def _set_aside(self, target: Path) -> Path:
-        aside = self._managed / STAGING / f"{_REMOVED}{secrets.token_hex(8)}"
+        aside = self.managed / STAGING / f"{_REMOVED}{secrets.token_hex(8)}"
         aside.parent.mkdir(parents=True, exist_ok=True)
         target.rename(aside)
         return aside

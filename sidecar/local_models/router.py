@@ -38,6 +38,7 @@ def build_router(service: LocalModelService) -> APIRouter:
     router = APIRouter(prefix="/api/local-models", tags=["local models"])
     _add_listing(router, service)
     _add_transfers(router, service)
+    _add_verification(router, service)
     _add_removal(router, service)
     _add_events(router, service)
     return router
@@ -74,7 +75,8 @@ def _add_transfers(router: APIRouter, service: LocalModelService) -> None:
             "damaged one is fetched anew. A later request goes on from the bytes that an earlier one "
             "fetched. The model is installed once every file is there and has the right hash.\n\n"
             "A failed one has `download.error.code` MODEL_DOWNLOAD_FAILED, MODEL_HASH_MISMATCH or "
-            "DISK_SPACE_INSUFFICIENT."
+            "DISK_SPACE_INSUFFICIENT. Where the owner of a gated model refused, the first has a `reason` in its "
+            "`details`, `token_missing` or `token_refused`, an `explanation` and the `page_url`."
         ),
         responses=error_responses("MODEL_NOT_FOUND", "MODEL_IN_USE"),
     )
@@ -101,8 +103,8 @@ def _add_transfers(router: APIRouter, service: LocalModelService) -> None:
             "Copies the model's files, or links to them, from what the host registered with `POST /host/packages`: a "
             "folder, a zip or a tar, in which they may lie in a folder below. The source isn't changed. "
             "Only a complete model with the right files becomes installed.\n\n"
-            "A failed import has `download.error.code` MODEL_INVALID, whose `details` have a `reason` "
-            "and name the `missing` or `wrong` files, or DISK_SPACE_INSUFFICIENT."
+            "A failed import has `download.error.code` MODEL_INVALID, whose `details` have a `reason`, "
+            "an `explanation`, and name the `missing` or `wrong` files, or DISK_SPACE_INSUFFICIENT."
         ),
         responses=error_responses("MODEL_NOT_FOUND", "RESOURCE_NOT_FOUND", "MODEL_IN_USE"),
     )
@@ -110,13 +112,26 @@ def _add_transfers(router: APIRouter, service: LocalModelService) -> None:
         return await service.import_package(model_id, request.package_id, link=request.link)
 
 
+def _add_verification(router: APIRouter, service: LocalModelService) -> None:
+    @router.post(
+        "/{model_id}/verify",
+        summary="Verify a model",
+        description="Reads every file of an installed model and answers with the model: `damaged` if one isn't what "
+        "was installed, also where neither its length nor its time has changed. A download repairs it. Takes as "
+        "long as reading the model does.",
+        responses=error_responses("MODEL_NOT_FOUND", "MODEL_IN_USE", "LOCAL_MODEL_NOT_INSTALLED"),
+    )
+    async def verify_local_model(model_id: str) -> LocalModel:
+        return await service.verify(model_id)
+
+
 def _add_removal(router: APIRouter, service: LocalModelService) -> None:
     @router.delete(
         "/{model_id:local_model}",
         status_code=204,
         summary="Remove a model",
-        description="Removes the model's folder from the managed folder. A model in another folder "
-        "counts as not installed here.",
+        description="Removes the model's folder from the managed folder; of one that isn't installed, what an "
+        "unfinished download left. A model in another folder counts as not installed here.",
         responses=error_responses("MODEL_NOT_FOUND", "MODEL_IN_USE", "LOCAL_MODEL_NOT_INSTALLED"),
     )
     async def delete_local_model(model_id: str) -> Response:

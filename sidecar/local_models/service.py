@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from sidecar.kernel import job_store
+from sidecar.kernel.catalogue import localise
 from sidecar.kernel.credentials import CredentialStore
 from sidecar.kernel.database import Database, Readable, Transaction
 from sidecar.kernel.errors import ErrorBody, ProjectError
@@ -20,9 +21,10 @@ from sidecar.local_models import store
 from sidecar.local_models.attempts import Attempt, AttemptLog, ModelUse
 from sidecar.local_models.catalogue import CatalogueModel
 from sidecar.local_models.downloading import FreeSpace, ModelDownload, TransferProgress, free_space
+from sidecar.local_models.failures import download_error, import_error
 from sidecar.local_models.fetching import RETRY_SECONDS
 from sidecar.local_models.finder import LocalModels, SpeechModel
-from sidecar.local_models.importing import ImportCancelled, ModelImport
+from sidecar.local_models.importing import ModelImport
 from sidecar.local_models.library import (
     DOWNLOAD,
     IMPORT,
@@ -232,20 +234,40 @@ class LocalModelService:
                 raise
             raise ProjectError("DOWNLOAD_NOT_ACTIVE") from error
 
+    async def verify(self, model_id: str) -> LocalModel:
+        """Read an installed model whole and return it: ``damaged`` if a file isn't what was installed.
+
+        Raises ``MODEL_NOT_FOUND``, ``LOCAL_MODEL_NOT_INSTALLED``, or ``MODEL_IN_USE`` while it is
+        being downloaded or imported.
+        """
+        known = await self._known(model_id)
+        await self._refuse_transfer(model_id)
+        if known.folder is None:
+            raise ProjectError("LOCAL_MODEL_NOT_INSTALLED")
+        await asyncio.to_thread(self.library.verify, known)
+        return await self.get(model_id)
+
     async def delete(self, model_id: str) -> None:
-        """Remove a model from the managed folder.
+        """Remove a model from the managed folder, or what an unfinished download left of it.
 
         Raises ``MODEL_NOT_FOUND``, ``MODEL_IN_USE`` or ``LOCAL_MODEL_NOT_INSTALLED``; the last also
         for a model that lies in another folder, which isn't ours to remove.
         """
         known = await self._known(model_id)
+        await self._refuse_transfer(model_id)
+        await self._refuse_use(known)
+        removed = False
+        if known.folder is None:
+            removed = await asyncio.to_thread(self.library.discard_partial, model_id)
+        elif known.removable:
+            removed = await asyncio.to_thread(self.library.remove, model_id)
+        if not removed:
+            raise ProjectError("LOCAL_MODEL_NOT_INSTALLED")
+
+    async def _refuse_transfer(self, model_id: str) -> None:
         active = await self._database.read(lambda conn: _active_job(conn, model_id))
         if active is not None:
             raise ProjectError("MODEL_IN_USE")
-        await self._refuse_use(known)
-        removed = known.removable and await asyncio.to_thread(self.library.remove, model_id)
-        if not removed:
-            raise ProjectError("LOCAL_MODEL_NOT_INSTALLED")
 
     async def _refuse_use(self, known: Known) -> None:
         if known.folder is not None and known.folder in await self._folders_in_use():
@@ -266,16 +288,19 @@ class LocalModelService:
         staging = self.library.staging(model_id, DOWNLOAD)
         network = await self._database.read(read_network)
         http = OutboundHttp(network, read_seconds=self.options.read_seconds)
+        token = await self._token(model)
         try:
             download = ModelDownload(
                 model,
                 staging,
                 http,
-                token=await self._token(model),
+                token=token,
                 free=self.options.free,
                 retry_seconds=self.options.retry_seconds,
             )
             count = await download.run(ctx)
+        except ProjectError as error:
+            raise download_error(error, model, token) from error
         finally:
             await http.close()
         return self._outcome(model_id, staging, count)
@@ -294,22 +319,21 @@ class LocalModelService:
             Path(ctx.job.request["path"]),
             staging,
             link=ctx.job.request.get("link", False),
+            managed=self.library.managed,
             free=self.options.free,
         )
         running = asyncio.create_task(asyncio.to_thread(work.run))
         try:
             count = await _followed(running, work, TransferProgress(ctx, "importing"))
-        except asyncio.CancelledError:
+        except BaseException as error:
             work.cancel.set()
             await asyncio.wait([running])
+            # Whatever it ended with by then is of no interest any more.
+            running.exception()
             await asyncio.to_thread(self.library.discard, staging)
+            if isinstance(error, OSError):
+                raise import_error(error) from error
             raise
-        except (ImportCancelled, ProjectError):
-            await asyncio.to_thread(self.library.discard, staging)
-            raise
-        except OSError as error:
-            await asyncio.to_thread(self.library.discard, staging)
-            raise ProjectError("MODEL_INVALID", details={"reason": "unreadable"}) from error
         return self._outcome(model_id, staging, count)
 
     def _outcome(self, model_id: str, staging: Path, count: int) -> JobOutcome:
@@ -389,5 +413,5 @@ def _transfer(job: Job) -> ModelTransfer:
         status=job.status,
         bytes=progress.get("bytes", 0),
         total=progress.get("total"),
-        error=ErrorBody(**error.body()["error"]) if error else None,
+        error=ErrorBody(**localise(error.body()["error"])) if error else None,
     )

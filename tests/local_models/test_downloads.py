@@ -343,6 +343,28 @@ async def test_a_token_goes_to_the_source_and_to_no_other(desk: Desk) -> None:
     assert {ask.authorization for ask in desk.source.asked} == {None}
 
 
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize(
+    ("token", "reason"), [(None, "token_missing"), ("hf_secret", "token_refused")]
+)
+async def test_a_refusal_of_the_owner_says_what_can_be_done(
+    desk: Desk, status: int, token: str | None, reason: str
+) -> None:
+    if token:
+        await desk.app.services.credentials.set("provider.huggingface", token)
+    for mirror in (False, True):
+        desk.served("config.json", GATED, mirror).status = status
+        desk.served("config.json", mirror=mirror).status = status
+    error = (await desk.downloaded(GATED))["download"]["error"]
+    assert (error["code"], error["details"]["reason"]) == ("MODEL_DOWNLOAD_FAILED", reason)
+    assert error["details"]["page_url"] == "https://example.org/agree"
+    assert "access token" in error["details"]["explanation"]
+    told = (await desk.events(GATED))[-1].wire_data()["error"]
+    assert told["details"]["explanation"] == error["details"]["explanation"]
+    # For others a refusal is one like any.
+    assert "reason" not in (await desk.downloaded())["download"]["error"]["details"]
+
+
 async def test_two_run_and_the_third_waits(desk: Desk) -> None:
     gates = []
     for model_id in (MODEL, GATED, UNKNOWN):

@@ -1,7 +1,9 @@
 """Imports from folders and archives, and what is refused."""
 
 import asyncio
+import errno
 import io
+import os
 import shutil
 import tarfile
 import threading
@@ -13,6 +15,7 @@ from typing import IO
 import pytest
 
 from sidecar.local_models import importing
+from sidecar.local_models.importing import ImportCancelled
 from tests.local_models.conftest import CONTENTS, MODEL, UNKNOWN, Desk
 
 Pack = Callable[[Path, dict[str, bytes]], Path]
@@ -86,6 +89,7 @@ async def test_what_lacks_files_says_which(desk: Desk, tmp_path: Path, pack: Pac
     assert model["status"] == "not_installed" and model["download"]["status"] == "failed"
     assert error["code"] == "MODEL_INVALID"
     assert error["details"]["missing"] == ["model.bin", "tokenizer.json", "vocabulary.txt"]
+    assert "not found: model.bin, tokenizer.json, vocabulary" in error["details"]["explanation"]
     assert left_behind(desk) == [] and not desk.folder().exists()
 
 
@@ -184,6 +188,58 @@ async def test_a_cut_archive(desk: Desk, tmp_path: Path) -> None:
     assert left_behind(desk) == []
 
 
+@pytest.mark.proves("local-models.import.not-a-model")
+@pytest.mark.parametrize(
+    "way", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2, zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED]
+)
+async def test_a_zip_that_is_damaged_inside(desk: Desk, tmp_path: Path, way: int) -> None:
+    path = tmp_path / "model.zip"
+    with zipfile.ZipFile(path, "w", way) as archive:
+        for name, content in CONTENTS.items():
+            archive.writestr(name, content)
+    packed = bytearray(path.read_bytes())
+    middle = len(packed) // 2
+    packed[middle : middle + 1000] = bytes(byte ^ 0x5A for byte in packed[middle : middle + 1000])
+    path.write_bytes(packed)
+    error = (await desk.imported(path))["download"]["error"]
+    assert (error["code"], error["details"]["reason"]) == ("MODEL_INVALID", "damaged_archive")
+    assert error["details"]["explanation"].startswith("The archive is damaged")
+    assert left_behind(desk) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no pipes with names")
+async def test_what_would_be_read_for_ever_is_not_read(desk: Desk, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "model.zip")
+    error = (await desk.imported(tmp_path / "model.zip"))["download"]["error"]
+    assert error["details"]["reason"] == "not_a_folder_or_archive"
+
+
+async def test_a_full_disk_is_told_as_such(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    error = (await desk.imported(as_folder(tmp_path, CONTENTS)))["download"]["error"]
+    assert error["code"] == "DISK_SPACE_INSUFFICIENT"
+    assert left_behind(desk) == []
+
+
+def test_looking_through_an_archive_can_be_broken_off(tmp_path: Path) -> None:
+    path = as_tar(tmp_path, {"zeros": bytes(50_000_000), **CONTENTS})
+    asked = 0
+
+    def check() -> None:
+        nonlocal asked
+        asked += 1
+        if asked > 4:
+            raise ImportCancelled
+
+    with pytest.raises(ImportCancelled), importing.open_source(path, check) as source:
+        source.sizes()
+
+
 @pytest.mark.proves("local-models.import.no-path")
 @pytest.mark.parametrize("body", [{"path": "/etc"}, {"package_id": "package_1", "path": "/etc"}])
 async def test_paths_are_not_taken(desk: Desk, body: dict[str, str]) -> None:
@@ -262,6 +318,22 @@ async def test_a_linked_model_stays_where_it_is(desk: Desk, tmp_path: Path) -> N
     assert (await desk.app.http.delete(f"/api/local-models/{MODEL}")).status_code == 204
     assert snapshot(source) == before
     assert not desk.folder().exists()
+
+
+@pytest.mark.proves("local-models.delete.only-own-files", "local-models.import.verified")
+@pytest.mark.parametrize("above", [False, True])
+async def test_files_of_the_managed_folder_are_never_linked(desk: Desk, above: bool) -> None:
+    """The import takes the place of the very folder that they lie in."""
+    shutil.move(as_folder(desk.app.data_dir, CONTENTS), desk.folder())
+    body = {
+        "package_id": await desk.package(desk.managed if above else desk.folder()),
+        "link": True,
+    }
+    assert (await desk.post("import", json=body)).status_code == 202
+    assert (await desk.ended())["download"]["status"] == "completed"
+    await desk.app.services.local_models.close()
+    assert {name: (desk.folder() / name).read_bytes() for name in CONTENTS} == CONTENTS
+    assert (await desk.model())["status"] == "installed"
 
 
 async def test_a_linked_model_is_checked_like_a_copy(desk: Desk, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from sidecar.kernel.catalogue.attachment_messages import ATTACHMENTS
 from sidecar.kernel.catalogue.demo_messages import DEMO
 from sidecar.kernel.catalogue.doctor_messages import DOCTOR
 from sidecar.kernel.catalogue.entries import Text
+from sidecar.kernel.catalogue.local_model_messages import LOCAL_MODELS
 from sidecar.kernel.catalogue.plot_messages import PLOTS
 from sidecar.kernel.catalogue.provider_messages import PROVIDERS
 from sidecar.kernel.catalogue.runtime_messages import RUNTIME
@@ -306,5 +307,6 @@ MESSAGES: Final[dict[str, Text]] = {
     **SUGGESTIONS,
     **DOCTOR,
     **RUNTIME,
+    **LOCAL_MODELS,
     **PROVIDERS,
 }

@@ -106,6 +106,7 @@ OPERATIONS = {
     f"POST {DOWNLOAD}": Specimen(202, _download),
     f"POST {PATH}/{{model_id}}/cancel": Specimen(202, _importing),
     f"POST {IMPORT}": Specimen(202, _import),
+    f"POST {PATH}/{{model_id}}/verify": Specimen(200, _installed),
     f"DELETE {PATH}/{{model_id}}": Specimen(204, _installed),
     f"GET {STREAM}": Specimen(200, _imported),
 }

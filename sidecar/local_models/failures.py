@@ -1,0 +1,29 @@
+"""What failures of the system and of sources are called on the wire."""
+
+import errno
+from typing import Final
+
+from sidecar.kernel.catalogue import Localised
+from sidecar.kernel.errors import ProjectError
+from sidecar.local_models.catalogue import CatalogueModel
+from sidecar.local_models.importing import invalid
+
+REFUSALS: Final = frozenset({"http_401", "http_403"})
+
+
+def import_error(error: OSError) -> ProjectError:
+    """Return the error of an import that the system refused something."""
+    if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
+        return ProjectError("DISK_SPACE_INSUFFICIENT")
+    return invalid("unreadable")
+
+
+def download_error(error: ProjectError, model: CatalogueModel, token: str | None) -> ProjectError:
+    """Return the error of a download; of one that the model's owner refused, with what can be done."""
+    reasons = {source["reason"] for source in error.details.get("sources", ())}
+    if not (model.gated and reasons & REFUSALS):
+        return error
+    reason = "token_refused" if token else "token_missing"
+    explanation = Localised(f"model_download.{reason}").to_json()
+    told = {"reason": reason, "explanation": explanation, "page_url": model.page}
+    return ProjectError(error.code, details={**error.details, **told})
