@@ -12,8 +12,8 @@ EXPLANATIONS: Final = {
     "flavour_not_locked": "This build has no lock file for that flavour.",
     "uv_missing": "No usable uv was found. Install uv, or name it with --uv.",
     "interpreter_missing": (
-        "No suitable Python was found, and none could be installed. Install Python 3.11 (3.13"
-        " for CUDA 12.6 on Linux), or give an archive of one with --python-archive."
+        "No suitable Python was found, and none could be installed. Install Python 3.11, or"
+        " 3.13 for a graphics card, or give an archive of one with --python-archive."
     ),
     "interpreter_unusable": "That Python interpreter cannot be used.",
     "archive_invalid": "The archive holds no Python that runs here.",

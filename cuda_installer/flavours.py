@@ -77,6 +77,9 @@ class Flavour:
         }
 
 
+# The general index has it for Linux linked against CUDA 13.0; its Python parts are all that is used.
+_FOREIGN_TORCHAUDIO: Final = ("torchaudio/lib/*.so",)
+
 # Sizes: packages as the index tells them; on disk as measured for cpu, for CUDA twice the download.
 FLAVOURS: Final = (
     Flavour(
@@ -88,8 +91,15 @@ FLAVOURS: Final = (
                 download_bytes=2870 * MEGABYTE,
                 disk_bytes=5800 * MEGABYTE,
                 driver=(580,),
-            )
+            ),
+            "windows-x86_64": Build(
+                pythons=((3, 12), (3, 13)),
+                download_bytes=2060 * MEGABYTE,
+                disk_bytes=4200 * MEGABYTE,
+                driver=(580,),
+            ),
         },
+        torch_index="https://download.pytorch.org/whl/cu130",
     ),
     Flavour(
         "cu126",
@@ -109,6 +119,7 @@ FLAVOURS: Final = (
             ),
         },
         torch_index="https://download.pytorch.org/whl/cu126",
+        prune=_FOREIGN_TORCHAUDIO,
     ),
     Flavour(
         "cpu",
@@ -122,8 +133,7 @@ FLAVOURS: Final = (
             ),
         ),
         torch_index="https://download.pytorch.org/whl/cpu",
-        # The general index has it linked against CUDA; its Python parts are all that is used.
-        prune=("torchaudio/lib/*.so",),
+        prune=_FOREIGN_TORCHAUDIO,
     ),
 )
 

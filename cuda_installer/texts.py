@@ -56,7 +56,7 @@ _REASONS_ZH: Final = {
     "flavour_not_locked": "此版本没有该类型的锁定文件。",
     "uv_missing": "找不到可用的 uv。请安装 uv，或用 --uv 指定。",
     "interpreter_missing": (
-        "找不到合适的 Python，也无法安装。请安装 Python 3.11（Linux 上的 CUDA 12.6 需要 3.13），"
+        "找不到合适的 Python，也无法安装。请安装 Python 3.11（使用显卡时为 3.13），"
         "或用 --python-archive 指定压缩包。"
     ),
     "interpreter_unusable": "该 Python 解释器无法使用。",

@@ -94,7 +94,14 @@ def test_which_flavours_have_a_lock() -> None:
 
 
 @pytest.mark.parametrize(
-    ("driver", "flavour"), [(None, "cpu"), ((527, 41), "cpu"), ((528, 33), "cu126")]
+    ("driver", "flavour"),
+    [
+        (None, "cpu"),
+        ((527, 41), "cpu"),
+        ((528, 33), "cu126"),
+        ((576, 80), "cu126"),
+        ((580, 88), "cu130"),
+    ],
 )
 def test_the_driver_decides_on_windows(driver: tuple[int, ...] | None, flavour: str) -> None:
     machine = Machine("windows-x86_64", driver)

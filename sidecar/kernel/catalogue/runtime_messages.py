@@ -20,9 +20,9 @@ RUNTIME: Final[dict[str, Text]] = {
     ),
     "runtime.uv_missing": Text("The tool uv was not found.", "找不到 uv 工具。"),
     "runtime.interpreter_missing": Text(
-        "No suitable Python was found, and none could be downloaded. Install Python 3.11 (3.13 for CUDA 12.6 on "
-        "Linux) and try again.",
-        "找不到合适的 Python，也无法下载。请安装 Python 3.11（Linux 上的 CUDA 12.6 需要 3.13）后重试。",
+        "No suitable Python was found, and none could be downloaded. Install Python 3.11, or 3.13 for a "
+        "graphics card, and try again.",
+        "找不到合适的 Python，也无法下载。请安装 Python 3.11（使用显卡时为 3.13）后重试。",
     ),
     "runtime.interpreter_unusable": Text(
         "The Python that was chosen for the installation cannot be used.",
