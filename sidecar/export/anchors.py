@@ -1,9 +1,14 @@
 """The names under which links within a document find its headings."""
 
+import re
 from collections import Counter
 
 from sidecar.export.document import Document, Node
-from sidecar.export.html_text import anchor_of
+
+
+def anchor_of(words: str) -> str:
+    """Return the name under which links within the document find a heading."""
+    return "-".join(re.sub(r"[^\w\s-]", "", words.lower()).split())
 
 
 class Anchors:

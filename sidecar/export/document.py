@@ -103,3 +103,11 @@ class Document:
             and first.attributes["level"] == 1
             and first.plain_text().strip() == (self.title or "").strip()
         )
+
+
+def table_text(table: Node) -> str:
+    """Return the rows of a table as lines."""
+    rows: dict[int, list[str]] = {}
+    for cell in table.children:
+        rows.setdefault(cell.attributes["row"], []).append(cell.plain_text())
+    return "\n".join(" | ".join(row) for row in rows.values())

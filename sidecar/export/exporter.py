@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from sidecar.export.assets import Assets
 from sidecar.export.cancellation import StopSignal
 from sidecar.export.document import Document
 from sidecar.export.fonts import Fonts
-from sidecar.export.formulas import Formulas
-from sidecar.export.images import VaultPictures
 from sidecar.export.output import WrittenFile
+from sidecar.export.pictures.assets import Assets
+from sidecar.export.pictures.formulas import Formulas
+from sidecar.export.pictures.images import VaultPictures
 from sidecar.export.schemas import ExportOptions
 from sidecar.kernel.catalogue import Localised
 from sidecar.plots.service import StaticRenderer

@@ -4,14 +4,14 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
-from sidecar.export.assets import Assets
 from sidecar.export.cancellation import StopSignal, in_thread
 from sidecar.export.document import Document, Metadata
 from sidecar.export.exporter import DocumentExporter, ExportLimits, ExportResult, Workplace
 from sidecar.export.fonts import Fonts
-from sidecar.export.formulas import Formulas
-from sidecar.export.images import VaultPictures
 from sidecar.export.markdown import parse_markdown
+from sidecar.export.pictures.assets import Assets
+from sidecar.export.pictures.formulas import Formulas
+from sidecar.export.pictures.images import VaultPictures
 from sidecar.export.schemas import ExportFormat, ExportOptions
 from sidecar.kernel.errors import ProjectError
 from sidecar.plots.service import StaticRenderer
@@ -34,7 +34,7 @@ class Pipeline:
         """Load what documents of a format are made with."""
         _EXPORTERS[format_]()
         if format_ == "pdf":
-            from sidecar.export.pdf_layout import load_layout  # noqa: PLC0415
+            from sidecar.export.pdf.layout import load_layout  # noqa: PLC0415
 
             load_layout(self._fonts, self._cache)
 
@@ -79,19 +79,19 @@ class Pipeline:
 
 
 def _html() -> MakeExporter:
-    from sidecar.export.html_exporter import HtmlExporter  # noqa: PLC0415
+    from sidecar.export.html.exporter import HtmlExporter  # noqa: PLC0415
 
     return HtmlExporter
 
 
 def _pdf() -> MakeExporter:
-    from sidecar.export.pdf_exporter import PdfExporter  # noqa: PLC0415
+    from sidecar.export.pdf.exporter import PdfExporter  # noqa: PLC0415
 
     return PdfExporter
 
 
 def _docx() -> MakeExporter:
-    from sidecar.export.docx_exporter import DocxExporter  # noqa: PLC0415
+    from sidecar.export.docx.exporter import DocxExporter  # noqa: PLC0415
 
     return DocxExporter
 

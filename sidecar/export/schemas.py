@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from sidecar.export.themes import DEFAULT_THEME, CodeTheme
+from sidecar.export.colours.themes import DEFAULT_THEME, CodeTheme
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.job_models import JobProgress
 from sidecar.kernel.paging import Page, PageQuery, empty_as_absent

@@ -12,13 +12,13 @@ from typing import Any, Final, Protocol
 
 from sidecar.export import store
 from sidecar.export.artefacts import Artefact, Artefacts
-from sidecar.export.assets import AssetLimits, read_assets
 from sidecar.export.cancellation import StopSignal, in_thread
 from sidecar.export.document import Metadata
 from sidecar.export.exporter import ExportLimits
 from sidecar.export.filenames import file_name
 from sidecar.export.output import WrittenFile, put_in_place
-from sidecar.export.pdf_support import PdfSupport, pdf_support
+from sidecar.export.pdf.support import PdfSupport, pdf_support
+from sidecar.export.pictures.assets import AssetLimits, read_assets
 from sidecar.export.rendering import RenderingWorkers
 from sidecar.export.schemas import ExportFormat, ExportListQuery, ExportRequest, NoteSource
 from sidecar.kernel.catalogue import current_locale

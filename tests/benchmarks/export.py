@@ -22,7 +22,7 @@ from pathlib import Path
 import psutil
 
 from host_bridge.launcher import Sidecar, launch
-from tests.export.pictures import png
+from tests.export.pictures.samples import png
 
 TARGETS = {"html": 0.3, "docx": 1.0, "pdf": 3.0}
 PLOT_TARGET = 0.03

@@ -28,7 +28,7 @@ from sidecar.doctor.checks_system import (
     parse_cards,
 )
 from sidecar.documents.service import DocumentService
-from sidecar.export.pdf_support import PdfSupport
+from sidecar.export.pdf.support import PdfSupport
 from sidecar.export.service import ExportService
 from sidecar.kernel.paths import DataPaths
 from tests.app_client import MODELS_DIR

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from sidecar.export.assets import Assets
 from sidecar.export.cancellation import StopSignal
 from sidecar.export.document import Document, Metadata
-from sidecar.export.docx_exporter import DocxExporter
+from sidecar.export.docx.exporter import DocxExporter
 from sidecar.export.exporter import DocumentExporter, ExportLimits, ExportResult, Workplace
 from sidecar.export.fonts import Fonts
-from sidecar.export.formulas import Formulas
-from sidecar.export.html_exporter import HtmlExporter
-from sidecar.export.images import VaultPictures
+from sidecar.export.html.exporter import HtmlExporter
 from sidecar.export.markdown import parse_markdown
-from sidecar.export.pdf_exporter import PdfExporter
+from sidecar.export.pdf.exporter import PdfExporter
+from sidecar.export.pictures.assets import Assets
+from sidecar.export.pictures.formulas import Formulas
+from sidecar.export.pictures.images import VaultPictures
 from sidecar.export.schemas import ExportFormat, ExportOptions
 from sidecar.export.service import ExportSettings
 from sidecar.plots.service import StaticRenderer

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from sidecar.export.pdf_support import pdf_support
+from sidecar.export.pdf.support import pdf_support
 
 
 def need_pdf() -> None:

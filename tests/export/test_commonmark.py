@@ -9,8 +9,8 @@ import pytest
 from sidecar.export.document import Document, Node
 from sidecar.export.schemas import ExportFormat
 from tests.export.conftest import ExportDocument
+from tests.export.pictures.test_figures import words_of
 from tests.export.test_document import parse
-from tests.export.test_figures import words_of
 
 EXAMPLES: list[str] = json.loads(
     (Path(__file__).parent / "commonmark" / "examples.json").read_text(encoding="utf-8")

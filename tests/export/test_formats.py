@@ -12,10 +12,10 @@ from sidecar.kernel.catalogue import ERRORS
 from tests.app_client import RunningApp
 from tests.export import client
 from tests.export.client import markdown_request
-from tests.export.pictures import png
+from tests.export.pictures.samples import png
+from tests.export.pictures.test_assets import asset
 from tests.export.reading import read_html
 from tests.export.reading_pages import read_docx, read_pdf
-from tests.export.test_assets import asset
 from tests.export.test_jobs import LARGE, artefacts
 
 WORD_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"

@@ -11,7 +11,7 @@ import pytest
 from tests.app_client import RunningApp, running_app
 from tests.export import client
 from tests.export.client import markdown_request
-from tests.export.pictures import png
+from tests.export.pictures.samples import png
 from tests.export.reading import read_html
 from tests.export.test_jobs import LARGE
 

@@ -9,7 +9,7 @@ import pytest
 
 from sidecar.app import offline_openapi
 from sidecar.export import service
-from sidecar.export.pdf_support import PdfSupport
+from sidecar.export.pdf.support import PdfSupport
 from sidecar.kernel.catalogue import ERRORS
 from tests.app_client import RunningApp
 from tests.export import client

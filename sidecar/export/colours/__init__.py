@@ -1,0 +1,1 @@
+"""The colours of a document: its theme, its code, and what the options ask for."""
