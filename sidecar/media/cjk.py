@@ -1,12 +1,13 @@
 """Chinese, Japanese and Korean characters: what is written without spaces and read by the character."""
 
-import re
 from typing import Final
+
+from sidecar.kernel.late_patterns import late_pattern
 
 CJK: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 """The characters as the inside of a character class."""
 
-_CJK: Final = re.compile(f"[{CJK}]")
+_CJK: Final = late_pattern(f"[{CJK}]")
 
 
 def is_cjk(text: str) -> bool:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
+from sidecar.kernel.late_patterns import late_pattern
 from sidecar.media.cjk import CJK
 
 MOST_TERMS: Final = 2000
@@ -13,7 +14,7 @@ MOST_TERMS: Final = 2000
 COMMON_SHARE: Final = 0.1
 FEW_NOTES: Final = 20
 
-_CJK_RUN: Final = re.compile(f"[{CJK}]+")
+_CJK_RUN: Final = late_pattern(f"[{CJK}]+")
 _LATIN_RUN: Final = re.compile(r"[^\W\d_][\w.+#'’-]*(?: [^\W\d_][\w.+#'’-]*)*")
 # Words that tie two terms together in a title.
 _TYING: Final = "的和与及或之是在"
