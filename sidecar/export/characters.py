@@ -3,7 +3,7 @@
 from typing import Final
 
 # Not allowed in HTML text, not even as a reference.
-_NOT_TEXT: Final = dict.fromkeys(
+_NOT_TEXT: Final[dict[int, str]] = dict.fromkeys(
     [
         *range(0x09),
         0x0B,
@@ -15,8 +15,10 @@ _NOT_TEXT: Final = dict.fromkeys(
     ],
     "\ufffd",
 )
+# A form feed is white space in HTML, and not allowed in the XML of a Word document.
+_REPLACED: Final = {**_NOT_TEXT, 0x0C: " "}
 
 
 def allowed(value: str) -> str:
-    """Return *value* with the characters replaced that HTML doesn't allow."""
-    return value.translate(_NOT_TEXT)
+    """Return *value* with the characters replaced that HTML or XML doesn't allow."""
+    return value.translate(_REPLACED)

@@ -227,6 +227,15 @@ async def test_characters_that_xml_forbids(export_markdown: ExportMarkdown) -> N
     assert "\ufffd" in word.text
 
 
+async def test_a_form_feed_is_a_space(export_markdown: ExportMarkdown) -> None:
+    """HTML takes it as white space; the XML of a Word document can't hold it at all."""
+    text = "# h\x0ci\n\na\x0cb `c\x0cd` &#12;\n\n```\ne\x0cf\n```"
+    word = await docx_of(export_markdown, text, title="t\x0cu")
+    assert word.document.core_properties.title == "t u"
+    for shown in ("t u", "h i", "a b", "c d", "e f"):
+        assert shown in word.text
+
+
 @pytest.mark.skipif(shutil.which("soffice") is None, reason="LibreOffice isn't here")
 async def test_another_program_opens_it(export_markdown: ExportMarkdown, tmp_path: Path) -> None:
     result = await export_markdown(EVERYTHING + "\n\n一二三", title="题目", format_="docx")

@@ -214,7 +214,7 @@ async def test_links_within_the_document_find_their_heading(
 
 
 async def test_characters_that_html_forbids_are_replaced(export_markdown: ExportMarkdown) -> None:
-    result = await export_markdown("a\x01b\x0bc `d\x1be`\n\n```\nf\x7fg\n```")
+    result = await export_markdown("a\x01b\x0bc\x0c `d\x1be`\n\n```\nf\x7fg\n```")
     content = result.file.path.read_text(encoding="utf-8")
     assert not any(ord(c) < 32 and c not in "\n\t\r" for c in content)
     assert read_html(content).one("main").text.count("\ufffd") == 4
