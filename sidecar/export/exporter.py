@@ -8,6 +8,7 @@ from typing import Protocol
 from sidecar.export.cancellation import StopSignal
 from sidecar.export.document import Document
 from sidecar.export.fonts import Fonts
+from sidecar.export.limits import ExportLimits
 from sidecar.export.output import WrittenFile
 from sidecar.export.pictures.assets import Assets
 from sidecar.export.pictures.formulas import Formulas
@@ -17,20 +18,6 @@ from sidecar.kernel.catalogue import Localised
 from sidecar.plots.service import StaticRenderer
 
 Progress = Callable[[int, int], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class ExportLimits:
-    """The budgets of one format; None where it has none."""
-
-    output_bytes: int | None = None
-    resources: int | None = None
-    picture_bytes: int | None = None
-    formula_characters: int | None = None
-    formula_depth: int | None = None
-    plots: int | None = None
-    plot_expressions: int | None = None
-    plot_nodes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from typing import Any, Final
 
 from sidecar.export.cancellation import StopSignal, in_thread
 from sidecar.export.document import Document, Metadata
-from sidecar.export.exporter import DocumentExporter, ExportLimits, ExportResult, Workplace
+from sidecar.export.exporter import DocumentExporter, ExportResult, Workplace
 from sidecar.export.fonts import Fonts
+from sidecar.export.limits import ExportLimits
 from sidecar.export.markdown import parse_markdown
 from sidecar.export.pictures.assets import Assets
 from sidecar.export.pictures.formulas import Formulas

@@ -14,8 +14,8 @@ from sidecar.export import store
 from sidecar.export.artefacts import Artefact, Artefacts
 from sidecar.export.cancellation import StopSignal, in_thread
 from sidecar.export.document import Metadata
-from sidecar.export.exporter import ExportLimits
 from sidecar.export.filenames import file_name
+from sidecar.export.limits import ExportLimits
 from sidecar.export.output import WrittenFile, put_in_place
 from sidecar.export.pdf.support import PdfSupport, pdf_support
 from sidecar.export.pictures.assets import AssetLimits, read_assets

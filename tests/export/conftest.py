@@ -11,9 +11,10 @@ import pytest_asyncio
 from sidecar.export.cancellation import StopSignal
 from sidecar.export.document import Document, Metadata
 from sidecar.export.docx.exporter import DocxExporter
-from sidecar.export.exporter import DocumentExporter, ExportLimits, ExportResult, Workplace
+from sidecar.export.exporter import DocumentExporter, ExportResult, Workplace
 from sidecar.export.fonts import Fonts
 from sidecar.export.html.exporter import HtmlExporter
+from sidecar.export.limits import ExportLimits
 from sidecar.export.markdown import parse_markdown
 from sidecar.export.pdf.exporter import PdfExporter
 from sidecar.export.pictures.assets import Assets

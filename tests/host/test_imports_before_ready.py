@@ -24,6 +24,11 @@ HEAVY = {
     "pydantic.v1.main",
 }
 LATER = {
+    *(
+        "sidecar.export.exporter",
+        "sidecar.export.pictures.formulas",
+        "sidecar.export.pictures.images",
+    ),
     *("sidecar.plots.drawing", "sidecar.plots.geometry", "sidecar.plots.source"),
     *("sidecar.providers.adapters", "sidecar.providers.anthropic", "sidecar.providers.ollama"),
     "sidecar.providers.mock",
