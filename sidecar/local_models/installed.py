@@ -8,12 +8,14 @@ same still. What a disk spoils by itself has not: that is found when all is veri
 import hashlib
 import json
 import threading
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from sidecar.kernel.clock import utc_now
 from sidecar.kernel.logging import get_logger
+from sidecar.local_models.structure import wrong_files
 
 log = get_logger(__name__)
 
@@ -89,6 +91,7 @@ class FileChecks:
 
     def __init__(self) -> None:
         self._hashes: dict[Path, tuple[tuple[int, int], str]] = {}
+        self._structures: dict[Path, tuple[tuple[int, int], bool]] = {}
         self._gate = threading.Lock()
 
     def is_unchanged(self, folder: Path, *, quick: bool = False) -> bool:
@@ -98,6 +101,26 @@ class FileChecks:
         were read before. Reads the disk.
         """
         return all(self._is_same(folder, file, quick=quick) for file in read_manifest(folder) or ())
+
+    def are_whole(self, folder: Path, names: Sequence[str]) -> bool:
+        """Whether the named files are there and whole by their structure; reads those that changed."""
+        return all(self._is_whole(folder, name) for name in names)
+
+    def _is_whole(self, folder: Path, name: str) -> bool:
+        path = folder / name
+        try:
+            status = path.stat()
+        except OSError:
+            return False
+        stamp = (status.st_size, status.st_mtime_ns)
+        with self._gate:
+            known = self._structures.get(path)
+        if known is None or known[0] != stamp:
+            # A large vocabulary takes more than a second to parse.
+            known = (stamp, not wrong_files(folder, [name]))
+            with self._gate:
+                self._structures[path] = known
+        return known[1]
 
     def verify(self, folder: Path, *, note: bool) -> list[str]:
         """Read every installed file whole, whatever its time, and return those that differ.

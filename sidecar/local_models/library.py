@@ -11,7 +11,6 @@ from sidecar.kernel.logging import get_logger
 from sidecar.local_models.catalogue import Catalogue, CatalogueModel, Purpose, is_model_id
 from sidecar.local_models.finder import MODEL_FILE, LocalModels
 from sidecar.local_models.installed import MANIFEST, disk_bytes
-from sidecar.local_models.structure import wrong_files
 
 log = get_logger(__name__)
 
@@ -165,7 +164,7 @@ class ModelLibrary:
             needed = [file.path for file in entry.files] if entry else [MODEL_FILE]
             if entry is None and not (folder / MODEL_FILE).is_file():
                 return False
-            return bool(wrong_files(folder, needed))
+            return not self._finder.files.are_whole(folder, needed)
         except OSError:
             return True
 

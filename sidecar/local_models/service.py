@@ -1,7 +1,7 @@
 """Local models: listed, downloaded, imported, removed. What other parts of the program call."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -141,15 +141,17 @@ class LocalModelService:
 
     async def page(self, query: PageQuery) -> LocalModelListResponse:
         """Return a page of the models. Loads and fetches nothing."""
+        transfers = await self._database.read(_newest_transfers)
         known = await asyncio.to_thread(self.library.all)
         page = known[query.offset : query.offset + query.limit]
         return LocalModelListResponse(
-            items=await self._shown(page), page=page_of(len(known), query)
+            items=await self._shown(page, transfers), page=page_of(len(known), query)
         )
 
     async def get(self, model_id: str) -> LocalModel:
         """Return a model, or raise ``MODEL_NOT_FOUND``."""
-        return (await self._shown([await self._known(model_id)]))[0]
+        transfers = await self._database.read(_newest_transfers)
+        return (await self._shown([await self._known(model_id)], transfers))[0]
 
     async def beginning(self, model_id: str) -> int:
         """Return the sequence before the events of the newest transfer, or raise ``MODEL_NOT_FOUND``."""
@@ -171,8 +173,10 @@ class LocalModelService:
             raise ProjectError("MODEL_NOT_FOUND")
         return known
 
-    async def _shown(self, models: Iterable[Known]) -> list[LocalModel]:
-        transfers = await self._database.read(_newest_transfers)
+    async def _shown(
+        self, models: Iterable[Known], transfers: Mapping[str, Job]
+    ) -> list[LocalModel]:
+        """*transfers* are older than *models*: a transfer that is over has put its model in place."""
         used = await self._folders_in_use()
         return [_local_model(known, transfers.get(known.model_id), used) for known in models]
 

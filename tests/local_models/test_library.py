@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from sidecar.kernel.errors import ProjectError
+from sidecar.local_models import installed
 from sidecar.local_models.catalogue import bundled_models
+from sidecar.local_models.library import Known
 from sidecar.local_models.service import LocalModels, ModelLibrary
+from sidecar.local_models.structure import wrong_files
 from tests.app_client import MODELS_DIR, running_app
 from tests.local_models.conftest import CONTENTS, MODEL, UNKNOWN, Desk
 
@@ -102,6 +105,57 @@ async def test_a_model_of_another_folder_is_shown_and_left_alone(tmp_path: Path)
         answer = await app.http.delete(f"{LIST}/whisper-base")
         assert answer.json()["error"]["code"] == "LOCAL_MODEL_NOT_INSTALLED"
         assert (MODELS_DIR / "whisper-base" / "model.bin").is_file()
+
+
+async def test_no_list_shows_a_download_that_is_over_without_its_model(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The download ends while the list looks at the disk."""
+    desk.served("model.bin").gate = gate = threading.Event()
+    await desk.post("download")
+    await desk.partly(16 * 1024)
+    library = desk.app.services.local_models.library
+    looked, over = threading.Event(), threading.Event()
+    look = library.all
+
+    def slowly() -> list[Known]:
+        found = look()
+        looked.set()
+        over.wait(30)
+        return found
+
+    monkeypatch.setattr(library, "all", slowly)
+    listing = asyncio.create_task(desk.model())
+    assert await asyncio.to_thread(looked.wait, 30)
+    gate.set()
+    async for _ in desk.app.services.events.subscribe(MODEL):
+        # To the end of the download.
+        continue
+    over.set()
+    model = await listing
+    assert (model["status"], model["download"]["status"]) == ("downloading", "running")
+
+
+async def test_files_that_lie_there_are_parsed_once(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, content in CONTENTS.items():
+        desk.folder().mkdir(exist_ok=True)
+        (desk.folder() / name).write_bytes(content)
+    parsed: list[str] = []
+
+    def counted(folder: Path, names: list[str]) -> list[str]:
+        parsed.extend(names)
+        return wrong_files(folder, names)
+
+    monkeypatch.setattr(installed, "wrong_files", counted)
+    for _ in range(3):
+        assert (await desk.model())["status"] == "installed"
+    assert sorted(parsed) == sorted(CONTENTS)
+    (desk.folder() / "tokenizer.json").write_bytes(b"{")
+    assert (await desk.model())["status"] == "damaged"
+    (desk.folder() / "tokenizer.json").unlink()
+    assert (await desk.model())["status"] == "damaged"
 
 
 @pytest.mark.proves("local-models.delete.installed", "local-models.delete.not-installed")
