@@ -12,7 +12,7 @@ from sidecar.chat import prompts, store
 from sidecar.chat.context_status import context_status
 from sidecar.chat.prompt import Material
 from sidecar.chat.store import AttachmentWords, StoredMessage
-from sidecar.chat.turn_tools import ChatEvent
+from sidecar.chat.turn_tools import ChatEvent, ImageTools, ToolSource
 from sidecar.kernel.database import Database
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.logging import get_logger
@@ -27,7 +27,6 @@ IMAGE_BYTES: Final = 5 * 1024 * 1024
 MOST_IMAGES: Final = 8
 _KEPT_IMAGE_CHARACTERS: Final = 40 * 1024 * 1024
 
-ToolSource = Literal["mcp", "plugin"]
 _ORDER: Final[dict[ToolSource, int]] = {"mcp": 0, "plugin": 1}
 
 
@@ -56,18 +55,6 @@ class Documents(Protocol):
 
     async def image_data_uri(self, path: Path, *, name: str, max_bytes: int) -> str:
         """Return a picture as a data URI, or raise ``CHAT_ATTACHMENT_FAILED``."""
-        ...
-
-
-class ImageTools(Protocol):
-    """Registered tools that can put a picture into words."""
-
-    def source(self, name: str) -> ToolSource | None:
-        """Return where a tool comes from, None if no such tool is registered."""
-        ...
-
-    async def describe(self, name: str, image: str) -> str:
-        """Run a tool with a data URI, under the usual permissions and limits, and return its text."""
         ...
 
 

@@ -1,34 +1,27 @@
 """Makes a turn ready: reads its material, chooses its tools, and puts its prompt together."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Protocol
 
 from sidecar.chat import prompts
 from sidecar.chat.attachments import MOST_IMAGES, AttachmentReader, ImageReading
 from sidecar.chat.citations import Sources
+from sidecar.chat.context_fitting import source_tokens
 from sidecar.chat.context_status import context_status
-from sidecar.chat.conversations import Reserved
+from sidecar.chat.conversations import Conversations, Reserved
 from sidecar.chat.prompt import Material, Prompt, turns_of, turns_of_messages
 from sidecar.chat.reply import Reply
 from sidecar.chat.retrieval_tool import RetrievalTool
 from sidecar.chat.rounds import ChatModels, Rounds
 from sidecar.chat.schemas import ChatRequest
 from sidecar.chat.store import Snapshot
-from sidecar.chat.turn_tools import ChatEvent, TurnTool
+from sidecar.chat.turn import Kept, Turn
+from sidecar.chat.turn_tools import ChatEvent, TurnTool, TurnTools
 from sidecar.kernel.clock import local_today
 from sidecar.media.schemas import Attachment
 from sidecar.providers.schemas.model_call import ChatTarget, Message
 from sidecar.retrieval.service import RetrievalService
-
-
-class TurnTools(Protocol):
-    """What brings more tools into turns that allow an agent."""
-
-    def tools(self, request: ChatRequest, target: ChatTarget) -> Sequence[TurnTool]:
-        """Return the tools of one reply."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +107,16 @@ class TurnPreparation:
             rules.append(prompts.REFERENCES)
         given = [one.content for one in self._asked.request.messages if one.role == "system"]
         return [*rules, *given]
+
+
+def turn_of(
+    means: Means, asked: Asked, conversations: Conversations, ended: Callable[[Turn], None]
+) -> Turn:
+    """Return the turn that answers what was asked; *ended* is called with it at its end."""
+    reserved = asked.reserved
+    return Turn(
+        TurnPreparation(means, asked),
+        Sources(source_tokens(asked.target)),
+        Kept(conversations, reserved, asked.snapshot) if reserved else None,
+        ended,
+    )

@@ -36,6 +36,17 @@ class ChatModels(Protocol):
         ...
 
 
+class ModelSource(ChatModels, Protocol):
+    """What the chat needs of the providers."""
+
+    async def target(self, provider_id: str, model: str | None, /) -> ChatTarget:
+        """Return what is to be asked.
+
+        Raises ``RESOURCE_NOT_FOUND``, ``PROVIDER_DISABLED`` or ``MODEL_CAPABILITY_MISMATCH``.
+        """
+        ...
+
+
 @dataclass(slots=True)
 class Ending:
     """How a reply ended."""

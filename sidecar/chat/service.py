@@ -1,39 +1,29 @@
 """The chat: what the router, and whoever else asks a model about the notes, calls."""
 
 import asyncio
-from typing import Final, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 from sidecar.chat import store
-from sidecar.chat.attachments import AttachmentReader, Documents, ImageTools
-from sidecar.chat.citations import Sources
-from sidecar.chat.context_fitting import source_tokens
 from sidecar.chat.conversations import Conversations, Question, Reserved
-from sidecar.chat.preparation import Asked, Means, TurnPreparation, TurnTools
-from sidecar.chat.rounds import ChatModels
 from sidecar.chat.schemas import ChatRequest
 from sidecar.chat.store import Snapshot
-from sidecar.chat.turn import Kept, Turn
-from sidecar.chat.turn_tools import ChatEvent, ToolOutcome, TurnTool
+from sidecar.chat.turn_tools import ChatEvent, ImageTools, ToolOutcome, TurnTool, TurnTools
 from sidecar.kernel.database import Database
 from sidecar.media.service import AttachmentUser, MediaService
 from sidecar.providers.schemas.model_call import ChatTarget
 from sidecar.retrieval.service import RetrievalService
 from sidecar.vault.service import check_folder
 
+if TYPE_CHECKING:
+    from sidecar.chat.attachments import AttachmentReader, Documents
+    from sidecar.chat.preparation import Means
+    from sidecar.chat.rounds import ModelSource
+    from sidecar.chat.turn import Turn
+
 __all__ = ["ChatEvent", "ChatService", "ImageTools", "ToolOutcome", "TurnTool", "TurnTools"]
 
 STOP_SECONDS: Final = 1.5
-
-
-class ModelSource(ChatModels, Protocol):
-    """What the chat needs of the providers."""
-
-    async def target(self, provider_id: str, model: str | None, /) -> ChatTarget:
-        """Return what is to be asked.
-
-        Raises ``RESOURCE_NOT_FOUND``, ``PROVIDER_DISABLED`` or ``MODEL_CAPABILITY_MISMATCH``.
-        """
-        ...
 
 
 class ChatService:
@@ -42,22 +32,38 @@ class ChatService:
     def __init__(
         self,
         database: Database,
-        models: ModelSource,
+        models: "ModelSource",
         retrieval: RetrievalService,
         media: MediaService,
-        documents: Documents,
+        documents: "Documents",
         *,
         agent_tools: TurnTools | None = None,
         image_tools: ImageTools | None = None,
     ) -> None:
+        self._database = database
         self._models = models
-        self._reader = AttachmentReader(database, media, documents, image_tools)
-        self._means = Means(models, retrieval, self._reader, agent_tools)
+        self._retrieval = retrieval
+        self._media = media
+        self._documents = documents
+        self._agent_tools = agent_tools
+        self._image_tools = image_tools
         self._running: set[Turn] = set()
         self.conversations = Conversations(database)
         media.attachments.add_user(
             AttachmentUser("chat_message", store.messages_with, store.forget_attachment)
         )
+
+    @cached_property
+    def _reader(self) -> "AttachmentReader":
+        from sidecar.chat.attachments import AttachmentReader  # noqa: PLC0415 - not needed before ready
+
+        return AttachmentReader(self._database, self._media, self._documents, self._image_tools)
+
+    @cached_property
+    def _means(self) -> "Means":
+        from sidecar.chat.preparation import Means  # noqa: PLC0415 - not needed before ready
+
+        return Means(self._models, self._retrieval, self._reader, self._agent_tools)
 
     async def start(self) -> None:
         """Take up what an earlier process left."""
@@ -81,13 +87,15 @@ class ChatService:
             if turn.conversation_id == conversation_id:
                 turn.stop("deleted")
 
-    async def open(self, request: ChatRequest) -> Turn:
+    async def open(self, request: ChatRequest) -> "Turn":
         """Check a request, store its question and return the turn, whose events are the answer.
 
         Raises ``RESOURCE_NOT_FOUND`` (provider, conversation or message), ``PROVIDER_DISABLED``,
         ``MODEL_CAPABILITY_MISMATCH``, ``ATTACHMENT_NOT_FOUND``, ``VAULT_NOT_OPEN`` (attachments belong
         to a vault) and ``VALIDATION_ERROR``. After any of these nothing is stored.
         """
+        from sidecar.chat.preparation import Asked, turn_of  # noqa: PLC0415 - not needed before ready
+
         if request.filters is not None and request.filters.folder:
             check_folder(request.filters.folder, "filters.folder")
         self._reader.check_tools(request.image_fallback_tools)
@@ -99,12 +107,7 @@ class ChatService:
         snapshot = Snapshot(context.file_path, context.content) if context else None
         reserved = await self._reserve(request, target, snapshot)
         asked = Asked(request, target, attachments, snapshot, reserved)
-        turn = Turn(
-            TurnPreparation(self._means, asked),
-            Sources(source_tokens(target)),
-            Kept(self.conversations, reserved, snapshot) if reserved else None,
-            self._running.discard,
-        )
+        turn = turn_of(self._means, asked, self.conversations, self._running.discard)
         self._running.add(turn)
         return turn
 

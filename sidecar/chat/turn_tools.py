@@ -1,10 +1,11 @@
-"""What a tool must be to be offered in a chat turn."""
+"""What a tool must be to be offered in a chat turn, and what brings tools into one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-from sidecar.providers.schemas.model_call import ToolCall, ToolDefinition
+from sidecar.chat.schemas import ChatRequest
+from sidecar.providers.schemas.model_call import ChatTarget, ToolCall, ToolDefinition
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,4 +40,27 @@ class TurnTool(Protocol):
 
     def outcome(self, work: Any) -> ToolOutcome:
         """Turn what :meth:`work` returned into the outcome; asked for in the order of the calls."""
+        ...
+
+
+class TurnTools(Protocol):
+    """What brings more tools into turns that allow an agent."""
+
+    def tools(self, request: ChatRequest, target: ChatTarget) -> Sequence[TurnTool]:
+        """Return the tools of one reply."""
+        ...
+
+
+ToolSource = Literal["mcp", "plugin"]
+
+
+class ImageTools(Protocol):
+    """Registered tools that can put a picture into words."""
+
+    def source(self, name: str) -> ToolSource | None:
+        """Return where a tool comes from, None if no such tool is registered."""
+        ...
+
+    async def describe(self, name: str, image: str) -> str:
+        """Run a tool with a data URI, under the usual permissions and limits, and return its text."""
         ...

@@ -16,7 +16,8 @@ from PIL import Image
 from pptx import Presentation
 
 from sidecar.chat import attachments as attachments_module
-from sidecar.chat.attachments import AttachmentReader, ToolSource
+from sidecar.chat.attachments import AttachmentReader
+from sidecar.chat.turn_tools import ToolSource
 from sidecar.documents.service import ExtractedText
 from sidecar.kernel.errors import ProjectError
 from sidecar.media.attachments import service as stored_attachments

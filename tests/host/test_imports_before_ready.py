@@ -25,6 +25,12 @@ HEAVY = {
 }
 LATER = {
     *(
+        "sidecar.chat.attachments",
+        "sidecar.chat.preparation",
+        "sidecar.chat.rounds",
+        "sidecar.chat.turn",
+    ),
+    *(
         "sidecar.export.exporter",
         "sidecar.export.pictures.formulas",
         "sidecar.export.pictures.images",
