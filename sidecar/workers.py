@@ -5,7 +5,7 @@ from typing import Final
 
 WORKERS: Final = {
     "documents": "sidecar.documents.worker",
-    "embedding": "sidecar.retrieval.embedding_worker",
+    "embedding": "sidecar.retrieval.models.worker",
     "export": "sidecar.export.worker",
     "probe": "sidecar.media.audio.probe_worker",
     "speech": "sidecar.media.whisper.worker",

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final
 from sidecar.kernel.logging import get_logger
 from sidecar.kernel.workers import WorkerPool, WorkerSpec
 from sidecar.retrieval.embedding import Embedder, Reranker, VectorSpace
-from sidecar.retrieval.embedding_worker import WORKER_NAME
-from sidecar.retrieval.model_description import (
+from sidecar.retrieval.models.client import ModelWorker, Note, Work, folder_of
+from sidecar.retrieval.models.description import (
     ModelDescription,
     NotAModelError,
     read_embedding_model,
     read_reranker,
 )
-from sidecar.retrieval.model_worker import ModelWorker, Note, Work, folder_of
+from sidecar.retrieval.models.worker import WORKER_NAME
 
 if TYPE_CHECKING:
     from sidecar.retrieval.embedding import Vectors

@@ -2,7 +2,7 @@
 
 from sidecar.kernel.database import Readable
 from sidecar.retrieval import store
-from sidecar.retrieval.terms import searchable
+from sidecar.retrieval.full_text.terms import searchable
 
 
 def notes_naming(conn: Readable, name: str) -> list[str]:

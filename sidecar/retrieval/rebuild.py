@@ -12,10 +12,10 @@ from sidecar.kernel.job_store import Job
 from sidecar.kernel.jobs import JobContext, JobEngine, JobKind, JobOutcome
 from sidecar.kernel.paging import PageQuery
 from sidecar.retrieval import store
+from sidecar.retrieval.full_text.index import rebuild_text
+from sidecar.retrieval.full_text.terms import FORMAT
 from sidecar.retrieval.indexer import SearchIndexer
 from sidecar.retrieval.schemas import RebuildScope
-from sidecar.retrieval.terms import FORMAT
-from sidecar.retrieval.text_index import rebuild_text
 from sidecar.vault.service import VaultService
 
 REBUILD_JOB: Final = "index_rebuild"

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from sidecar.kernel.database import Database
 from sidecar.retrieval import search_store
 from sidecar.retrieval.embedding import ModelSource
+from sidecar.retrieval.full_text.leg import TextLeg
+from sidecar.retrieval.full_text.terms import TextQuery, read_query
 from sidecar.retrieval.fusion import Fused, Ranked, alone, fuse
 from sidecar.retrieval.profile import RetrievalProfile
 from sidecar.retrieval.schemas import LegRank, Provenance, SearchHit, SearchMode
 from sidecar.retrieval.search_store import FoundBlock, SearchFilter
 from sidecar.retrieval.snippets import snippet_of
-from sidecar.retrieval.terms import TextQuery, read_query
-from sidecar.retrieval.text_leg import TextLeg
-from sidecar.retrieval.vector_leg import VectorHits, VectorLeg
+from sidecar.retrieval.vectors.leg import VectorHits, VectorLeg
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from sidecar.retrieval.schemas import (
 )
 from sidecar.retrieval.search import SearchPipeline
 from sidecar.retrieval.search_store import Passage, SearchFilter
-from sidecar.retrieval.vector_index import VectorIndex, VectorState
+from sidecar.retrieval.vectors.index import VectorIndex, VectorState
 from sidecar.vault.schemas import VaultStatus
 from sidecar.vault.service import VaultService, check_folder, compare_key, tag_key
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from sidecar.kernel.database import Readable, Transaction
 from sidecar.retrieval.blocks import BlockKind
-from sidecar.retrieval.terms import FORMAT, searchable
+from sidecar.retrieval.full_text.terms import FORMAT, searchable
 
 TEXT_STATE: Final = "text"
 FORMAT_STATE: Final = "text_format"

@@ -5,16 +5,16 @@ from pathlib import Path
 from sidecar.kernel.database import Database
 from sidecar.kernel.jobs import JobEngine
 from sidecar.retrieval.embedding import ModelSource
+from sidecar.retrieval.full_text.leg import TextLeg
 from sidecar.retrieval.indexer import SearchIndexer
 from sidecar.retrieval.profile import DEFAULT_PROFILE, RetrievalProfile
-from sidecar.retrieval.query_cache import QueryCache
 from sidecar.retrieval.rebuild import IndexRebuilds
 from sidecar.retrieval.search import SearchPipeline
 from sidecar.retrieval.service import RetrievalService
-from sidecar.retrieval.text_leg import TextLeg
-from sidecar.retrieval.vector_index import VectorIndex
-from sidecar.retrieval.vector_leg import VectorLeg
-from sidecar.retrieval.vector_sets import VectorSets
+from sidecar.retrieval.vectors.index import VectorIndex
+from sidecar.retrieval.vectors.leg import VectorLeg
+from sidecar.retrieval.vectors.query_cache import QueryCache
+from sidecar.retrieval.vectors.sets import VectorSets
 from sidecar.vault.service import VaultService
 
 

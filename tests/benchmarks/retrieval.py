@@ -34,10 +34,10 @@ from sidecar.kernel.migrations import migrate
 from sidecar.kernel.workers import WorkerPool
 from sidecar.retrieval import store
 from sidecar.retrieval.embedding import ModelSource
+from sidecar.retrieval.full_text.terms import read_query
 from sidecar.retrieval.indexer import SearchIndexer
 from sidecar.retrieval.schemas import RebuildScope, SearchMode, SearchRequest
 from sidecar.retrieval.service import RetrievalService
-from sidecar.retrieval.terms import read_query
 from sidecar.retrieval.wiring import build_retrieval
 from sidecar.vault.service import VaultService
 from tests.benchmarks.retrieval_models import (

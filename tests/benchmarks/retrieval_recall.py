@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidecar.kernel.workers import WorkerPool
-from sidecar.retrieval import vector_file
-from sidecar.retrieval.vector_file import VectorFile
+from sidecar.retrieval.vectors import file as vector_file
+from sidecar.retrieval.vectors.file import VectorFile
 from tests.benchmarks.retrieval_models import minilm_source
 from tests.benchmarks.retrieval_texts import load_questions, sentences
 

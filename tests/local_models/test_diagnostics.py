@@ -12,12 +12,12 @@ from sidecar.kernel.database import Transaction
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.workers import WorkerPool
 from sidecar.local_models.service import Attempt
-from sidecar.retrieval import model_worker
 from sidecar.retrieval.local_embedder import LocalModelSource
+from sidecar.retrieval.models import client as model_worker
 from tests.app_client import MODELS_DIR, RunningApp, running_app
 from tests.media.client import MediaClient
 from tests.media.samples import JFK, RATE, encoded, samples_of
-from tests.retrieval.real_model import OWN, lay
+from tests.retrieval.models.real_model import OWN, lay
 
 PATH = "/api/local-models/diagnostics"
 FIELDS = {

@@ -14,7 +14,7 @@ from sidecar.retrieval.embedding import Embedder
 from sidecar.retrieval.local_embedder import LocalModelSource
 from tests.app_client import MODELS_DIR, running_app
 from tests.local_models.conftest import Desk, entry
-from tests.retrieval.real_model import lay
+from tests.retrieval.models.real_model import lay
 from tests.vault.conftest import eventually
 
 REAL = MODELS_DIR / "tests" / "all-minilm-l6-v2"

@@ -9,7 +9,7 @@ import pytest
 from tests.app_client import MODELS_DIR, running_app
 from tests.fakes.openai_models import FakeModels
 from tests.model_routing.conftest import Routing, new_provider
-from tests.retrieval.real_model import OWN, lay
+from tests.retrieval.models.real_model import OWN, lay
 
 PATH = "/api/model-routing"
 EMPTY = {"embedding": None, "transcription": None, "speaker_matching": None}

@@ -21,7 +21,7 @@ from tests.fakes.openai_models import (
     hash_vector,
 )
 from tests.model_routing.conftest import CREDENTIAL, KEY, Routing, new_provider
-from tests.retrieval.real_model import OWN, lay
+from tests.retrieval.models.real_model import OWN, lay
 from tests.vault.conftest import eventually
 
 PATH = "/api/models/embeddings"

@@ -154,7 +154,7 @@ async def test_what_changes_during_a_rebuild_is_not_lost(
     vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Writes come between the steps of the rebuild, to blocks on both sides of where it is.
-    monkeypatch.setattr("sidecar.retrieval.text_index.COPIED_AT_ONCE", 7)
+    monkeypatch.setattr("sidecar.retrieval.full_text.index.COPIED_AT_ONCE", 7)
     notes = [await vault.create(f"Note {n}", f"start{n}\n\ncommon") for n in range(40)]
     for turn in range(3):
         await rebuild(vault.app, "fts")
@@ -174,7 +174,7 @@ async def test_what_changes_during_a_rebuild_is_not_lost(
 @pytest.mark.proves("retrieval.rebuild.failure-keeps-old", "retrieval.index-status.error-message")
 async def test_a_rebuild_that_fails(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     await vault.create("Note", "word")
-    from sidecar.retrieval import text_index
+    from sidecar.retrieval.full_text import index as text_index
 
     def fail(*_: object) -> int:
         raise ProjectError("DISK_SPACE_INSUFFICIENT")
@@ -207,7 +207,7 @@ async def test_a_new_way_of_writing_words_builds_the_index_anew(
 
         await app.services.database.write(damage)
     monkeypatch.setattr("sidecar.retrieval.rebuild.FORMAT", 2)
-    monkeypatch.setattr("sidecar.retrieval.text_index.FORMAT", 2)
+    monkeypatch.setattr("sidecar.retrieval.full_text.index.FORMAT", 2)
     async with running_app(tmp_path) as app:
         vault = Vault(app, tmp_path / "vault")
 

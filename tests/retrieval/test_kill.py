@@ -11,7 +11,7 @@ import pytest
 
 from host_bridge.launcher import Sidecar
 from tests.conftest import LaunchSidecar
-from tests.retrieval.real_model import OWN, lay
+from tests.retrieval.models.real_model import OWN, lay
 
 KILL = signal.SIGKILL if os.name != "nt" else signal.SIGTERM
 

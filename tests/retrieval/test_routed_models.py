@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sidecar.retrieval import routed_models
-from sidecar.retrieval.vector_file import VectorFile
+from sidecar.retrieval.vectors.file import VectorFile
 from tests.app_client import running_app
 from tests.fakes.embedders import HashEmbedder, Models
 from tests.fakes.openai_models import Answer, Asked, FakeModels, embeddings, fake_models

@@ -10,7 +10,7 @@ from tests.app_client import RunningApp, running_app
 from tests.cuda_installer.packages import HoldingIndex
 from tests.protocol.jobs import Jobs
 from tests.protocol.live import LiveApp, error_of, eventually
-from tests.retrieval.real_model import OWN, lay
+from tests.retrieval.models.real_model import OWN, lay
 from tests.runtime.conftest import PATH, finished, settled
 
 KIND = "transcription"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.app_client import RunningApp, running_app
-from tests.retrieval.real_model import OWN, lay
+from tests.retrieval.models.real_model import OWN, lay
 from tests.vault.conftest import Vault, eventually
 
 BOM = b"\xef\xbb\xbf"

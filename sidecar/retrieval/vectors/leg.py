@@ -10,11 +10,11 @@ from sidecar.local_models.service import Attempt, AttemptLog
 from sidecar.retrieval import search_store
 from sidecar.retrieval.embedding import Embedder, ModelSource
 from sidecar.retrieval.fusion import Ranked
-from sidecar.retrieval.query_cache import CacheResult, QueryCache
 from sidecar.retrieval.schemas import QueryEmbedding
 from sidecar.retrieval.search_store import SearchFilter
-from sidecar.retrieval.vector_index import VectorIndex
-from sidecar.retrieval.vector_sets import VectorSets
+from sidecar.retrieval.vectors.index import VectorIndex
+from sidecar.retrieval.vectors.query_cache import CacheResult, QueryCache
+from sidecar.retrieval.vectors.sets import VectorSets
 
 # Blocks that have gone since are still found in the file; so many more are asked for.
 SPARE_HITS: Final = 32

@@ -11,16 +11,16 @@ import pytest
 
 from sidecar.kernel.workers import WorkerPool
 from sidecar.retrieval.local_embedder import LocalModelSource
-from sidecar.retrieval.model_description import (
+from sidecar.retrieval.models.description import (
     NotAModelError,
     read_embedding_model,
     read_reranker,
 )
-from sidecar.retrieval.onnx_encoder import OnnxModel
+from sidecar.retrieval.models.onnx_encoder import OnnxModel
 from tests.app_client import running_app
 from tests.fakes.embedders import Models
 from tests.retrieval.conftest import Library
-from tests.retrieval.real_model import OWN, lay
+from tests.retrieval.models.real_model import OWN, lay
 
 SENTENCE_TRANSFORMERS = {
     "config": {"architectures": ["BertModel"], "hidden_size": 384},

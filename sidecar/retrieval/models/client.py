@@ -10,7 +10,7 @@ from typing import Any, Final
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.workers import Worker
 from sidecar.local_models.service import Attempt, ModelUse
-from sidecar.retrieval.model_description import ModelDescription
+from sidecar.retrieval.models.description import ModelDescription
 
 # Batches that follow one another are one attempt; it ends when none has come for so long.
 PAUSE_SECONDS: Final = 5.0

@@ -6,9 +6,9 @@ from typing import Final
 
 from sidecar.kernel.database import Readable
 from sidecar.retrieval import search_store
+from sidecar.retrieval.full_text.terms import TextQuery
 from sidecar.retrieval.fusion import Ranked
 from sidecar.retrieval.search_store import SearchFilter
-from sidecar.retrieval.terms import TextQuery
 
 # What more blocks than this hold says little, and ranking all of them takes longer than anything
 # else: such words are looked for in titles and headings first.

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sidecar.retrieval.query_cache import CACHED_QUERIES, QueryCache
+from sidecar.retrieval.vectors.query_cache import CACHED_QUERIES, QueryCache
 from tests.fakes.embedders import SPACE, HashEmbedder
 
 

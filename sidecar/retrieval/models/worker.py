@@ -10,8 +10,8 @@ import time
 from typing import Any, Final
 
 from sidecar.kernel.worker_process import Task, WorkerServer, WorkFailed
-from sidecar.retrieval.model_description import ModelDescription
-from sidecar.retrieval.onnx_encoder import OnnxModel
+from sidecar.retrieval.models.description import ModelDescription
+from sidecar.retrieval.models.onnx_encoder import OnnxModel
 
 WORKER_NAME: Final = "embedding"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.retrieval.real_model import WEIGHTS
+from tests.retrieval.models.real_model import WEIGHTS
 
 VOCABULARY, WIDTH = 30_522, 64
 BIAS = -1.5

@@ -7,11 +7,11 @@ from typing import Final
 
 from sidecar.kernel.database import Database
 from sidecar.kernel.logging import get_logger
-from sidecar.retrieval import vector_store
 from sidecar.retrieval.blocks import plain
 from sidecar.retrieval.embedding import Embedder, Source, checked
-from sidecar.retrieval.vector_file import VectorFile
-from sidecar.retrieval.vector_store import PendingBlock, VectorSet
+from sidecar.retrieval.vectors import store as vector_store
+from sidecar.retrieval.vectors.file import VectorFile
+from sidecar.retrieval.vectors.store import PendingBlock, VectorSet
 
 # So many texts the local model takes at once: a query waits for no more than these. A provider is
 # sent several requests at once, and a query needn't wait for them.

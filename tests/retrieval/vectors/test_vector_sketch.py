@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sidecar.retrieval import vector_file
-from sidecar.retrieval.vector_file import VectorFile
-from sidecar.retrieval.vector_sketch import RECALL_WANTED, Sketch
+from sidecar.retrieval.vectors import file as vector_file
+from sidecar.retrieval.vectors.file import VectorFile
+from sidecar.retrieval.vectors.sketch import RECALL_WANTED, Sketch
 
 COUNT, DIMENSION, HITS = 12_000, 96, 10
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from sidecar.kernel.logging import get_logger
-from sidecar.retrieval.vector_sketch import Sketch
+from sidecar.retrieval.vectors.sketch import Sketch
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,10 +8,10 @@ from typing import Final
 from sidecar.kernel.database import Database, DatabaseClosedError, Transaction
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.logging import get_logger
-from sidecar.retrieval import vector_store
 from sidecar.retrieval.embedding import Embedder, ModelSource, Source, VectorSpace
-from sidecar.retrieval.vector_sets import VectorSets
-from sidecar.retrieval.vector_store import VectorSet
+from sidecar.retrieval.vectors import store as vector_store
+from sidecar.retrieval.vectors.sets import VectorSets
+from sidecar.retrieval.vectors.store import VectorSet
 from sidecar.vault.service import VaultService
 
 log = get_logger(__name__)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sidecar.kernel.errors import ProjectError
-from sidecar.retrieval.vector_file import VectorFile
+from sidecar.retrieval.vectors.file import VectorFile
 from tests.app_client import running_app
 from tests.fakes.embedders import SPACE, HashEmbedder, Models
 from tests.retrieval.conftest import Library

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from sidecar.retrieval.model_description import ModelDescription
+from sidecar.retrieval.models.description import ModelDescription
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,8 +5,8 @@ from typing import Final
 
 from sidecar.kernel.database import Database, Transaction
 from sidecar.retrieval import store
+from sidecar.retrieval.full_text.terms import FORMAT
 from sidecar.retrieval.store import FORMAT_STATE, TextState
-from sidecar.retrieval.terms import FORMAT
 
 # As many as one statement takes: each one has the index write out what it gathered.
 COPIED_AT_ONCE: Final = 2000

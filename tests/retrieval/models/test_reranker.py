@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sidecar.retrieval.model_description import read_reranker
-from sidecar.retrieval.onnx_encoder import OnnxModel
+from sidecar.retrieval.models.description import read_reranker
+from sidecar.retrieval.models.onnx_encoder import OnnxModel
 from tests.app_client import running_app
 from tests.fakes.embedders import Models
 from tests.retrieval.conftest import Library
-from tests.retrieval.real_model import OWN, lay
-from tests.retrieval.tiny_reranker import expected, lay_reranker
+from tests.retrieval.models.real_model import OWN, lay
+from tests.retrieval.models.tiny_reranker import expected, lay_reranker
 from tests.vault.conftest import eventually
 
 QUERY = "how do red foxes hunt mice in winter"

@@ -1,0 +1,1 @@
+"""Search by words: the full text index, and how a query is read."""

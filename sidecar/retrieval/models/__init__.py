@@ -1,0 +1,1 @@
+"""The worker process that runs embedding models and rerankers, and what asks it."""
