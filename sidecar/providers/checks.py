@@ -7,12 +7,16 @@ from typing import Any, Final
 
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.redaction import redactor
-from sidecar.providers.attempts import AttemptRecord, UsageRecorder
+from sidecar.providers.calls.attempts import AttemptRecord, UsageRecorder
+from sidecar.providers.calls.chat import ModelCalls, prepare_chat
+from sidecar.providers.calls.request_rules import with_overrides
 from sidecar.providers.failures import UpstreamError
 from sidecar.providers.lookup import ProviderLookup, capabilities_of
-from sidecar.providers.model_calls import ModelCalls, prepare_chat
-from sidecar.providers.openai_models import embedding_body, match_fields, transcription_fields
-from sidecar.providers.request_rules import with_overrides
+from sidecar.providers.protocols.openai_models import (
+    embedding_body,
+    match_fields,
+    transcription_fields,
+)
 from sidecar.providers.schemas.model_call import ChatTarget, Message, ModelRequest
 from sidecar.providers.schemas.wire import (
     Preview,

@@ -9,11 +9,11 @@ from sidecar.kernel.database import Database
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.network_settings import read_network
 from sidecar.providers import store
+from sidecar.providers.calls.transport import Upstream
 from sidecar.providers.failures import UpstreamError
 from sidecar.providers.presets import preset_capabilities
 from sidecar.providers.schemas.model_call import Capability
 from sidecar.providers.schemas.wire import Provider, ProviderCreateRequest
-from sidecar.providers.transport import Upstream
 
 Configuration = Provider | ProviderCreateRequest
 
@@ -80,7 +80,7 @@ class ProviderLookup:
 
         Raises ``PROVIDER_AUTH_FAILED`` if its secret is missing; nothing has left the machine then.
         """
-        from sidecar.providers.adapters import ADAPTERS  # noqa: PLC0415 - not needed before ready
+        from sidecar.providers.protocols.adapters import ADAPTERS  # noqa: PLC0415 - not needed before ready
 
         self.check(configuration)
         about: dict[str, Any] = {}

@@ -10,15 +10,17 @@ from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.ids import new_id
 from sidecar.kernel.paging import PageQuery, page_of
 from sidecar.providers import store
-from sidecar.providers.adapter import guessed_capabilities
-from sidecar.providers.attempts import UsageRecorder
+from sidecar.providers.calls.attempts import UsageRecorder
+from sidecar.providers.calls.chat import ModelCalls
+from sidecar.providers.calls.retries import DEFAULT_POLICY, RetryPolicy
+from sidecar.providers.calls.routed import ROUTABLE_TYPES, RoutedCalls, RoutedModel, SoundFile
+from sidecar.providers.calls.streaming import StreamControl
+from sidecar.providers.calls.transport import DEFAULT_TIMEOUTS, Timeouts, Transport
 from sidecar.providers.checks import PROBE_SECONDS, ProviderChecks
 from sidecar.providers.lookup import ProviderLookup, capabilities_of, invalid_field
-from sidecar.providers.model_calls import ModelCalls
-from sidecar.providers.openai_models import TranscriptionAnswer
 from sidecar.providers.presets import PRESETS
-from sidecar.providers.retries import DEFAULT_POLICY, RetryPolicy
-from sidecar.providers.routed_calls import ROUTABLE_TYPES, RoutedCalls, RoutedModel, SoundFile
+from sidecar.providers.protocols.adapter import guessed_capabilities
+from sidecar.providers.protocols.openai_models import TranscriptionAnswer
 from sidecar.providers.schemas.model_call import (
     Capability,
     ChatTarget,
@@ -34,8 +36,6 @@ from sidecar.providers.schemas.wire import (
     ProviderList,
     ProviderPatch,
 )
-from sidecar.providers.streaming import StreamControl
-from sidecar.providers.transport import DEFAULT_TIMEOUTS, Timeouts, Transport
 
 __all__ = [
     "ROUTABLE_TYPES",

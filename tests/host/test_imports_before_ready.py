@@ -36,8 +36,12 @@ LATER = {
         "sidecar.export.pictures.images",
     ),
     *("sidecar.plots.drawing", "sidecar.plots.geometry", "sidecar.plots.source"),
-    *("sidecar.providers.adapters", "sidecar.providers.anthropic", "sidecar.providers.ollama"),
-    "sidecar.providers.mock",
+    *(
+        "sidecar.providers.protocols.adapters",
+        "sidecar.providers.protocols.anthropic",
+        "sidecar.providers.protocols.ollama",
+    ),
+    "sidecar.providers.calls.mock",
 }
 """Modules of ours that a run loads when somebody asks for what they do."""
 

@@ -13,7 +13,8 @@ from typing import Any, Final
 from sidecar.kernel.credentials import CredentialStore
 from sidecar.kernel.database import Database
 from sidecar.kernel.migrations import migrate
-from sidecar.providers.retries import RetryPolicy
+from sidecar.providers.calls.retries import RetryPolicy
+from sidecar.providers.calls.transport import Timeouts
 from sidecar.providers.schemas.model_call import (
     ChatTarget,
     Message,
@@ -24,7 +25,6 @@ from sidecar.providers.schemas.model_call import (
 )
 from sidecar.providers.schemas.wire import ProviderCreateRequest
 from sidecar.providers.service import ProviderService, StreamControl
-from sidecar.providers.transport import Timeouts
 from sidecar.usage.service import UsageLedger
 from tests.fakes.upstream import FakeUpstream, fake_upstream
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import yaml
 
-from sidecar.providers.adapters import ADAPTERS
+from sidecar.providers.protocols.adapters import ADAPTERS
 from sidecar.providers.schemas.model_call import (
     ChatTarget,
     Message,

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sidecar.providers.adapter import ChatCall
-from sidecar.providers.adapters import ADAPTERS
-from sidecar.providers.event_parts import ThinkTags, WholeCharacters
-from sidecar.providers.frames import Frame, NdjsonReader, SseReader
-from sidecar.providers.profiles import DEFAULT
+from sidecar.providers.protocols.adapter import ChatCall
+from sidecar.providers.protocols.adapters import ADAPTERS
+from sidecar.providers.protocols.event_parts import ThinkTags, WholeCharacters
+from sidecar.providers.protocols.frames import Frame, NdjsonReader, SseReader
+from sidecar.providers.protocols.profiles import DEFAULT
 from sidecar.providers.schemas.model_call import ModelEvent
 from tests.fakes.upstream import Answer, Call, Turn
 from tests.providers.bench import PROTOCOLS, SEARCHING, Bench, fake, names

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from sidecar.providers.calls.transport import Timeouts
 from sidecar.providers.schemas.model_call import ModelEvent
 from sidecar.providers.service import StreamControl
-from sidecar.providers.transport import Timeouts
 from tests.fakes.upstream import Answer, Call, Turn, sse
 from tests.providers.bench import (
     HELLO,

@@ -16,9 +16,9 @@ import pytest
 
 from sidecar.kernel.catalogue import ERRORS
 from sidecar.kernel.errors import ProjectError
-from sidecar.providers.retries import RetryPolicy
+from sidecar.providers.calls.retries import RetryPolicy
+from sidecar.providers.calls.transport import Timeouts
 from sidecar.providers.schemas.model_call import Message
-from sidecar.providers.transport import Timeouts
 from tests.fakes.upstream import Answer, Call, Turn, fake_upstream
 from tests.providers.bench import (
     HELLO,
@@ -323,7 +323,7 @@ async def test_a_key_never_follows_a_redirect(once: Bench, protocol: str, status
 async def test_a_stream_without_end_is_given_up(
     once: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sidecar.providers.transport.ANSWER_BYTES", 10_000)
+    monkeypatch.setattr("sidecar.providers.calls.transport.ANSWER_BYTES", 10_000)
     target = await once.target()
     once.upstream.answers.append(fake("openai_chat").stream(Turn(text=["x" * 5000] * 10)))
     assert failure(await once.stream(target)) == "PROVIDER_INVALID_RESPONSE"

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from sidecar.kernel.errors import ProjectError
-from sidecar.providers.transport import FilePart, Transport, Upstream
+from sidecar.providers.calls.transport import FilePart, Transport, Upstream
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
 

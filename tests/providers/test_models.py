@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from sidecar.kernel.errors import ProjectError
-from sidecar.providers.adapters import ADAPTERS
-from sidecar.providers.profiles import profile_of
+from sidecar.providers.protocols.adapters import ADAPTERS
+from sidecar.providers.protocols.profiles import profile_of
 from tests.app_client import RunningApp, running_app
 from tests.fakes import openai_chat
 from tests.fakes.upstream import Answer, FakeUpstream, Received

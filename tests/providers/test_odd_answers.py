@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sidecar.providers.adapter import ChatCall
-from sidecar.providers.adapters import ADAPTERS
 from sidecar.providers.failures import UpstreamError
-from sidecar.providers.frames import Frame
-from sidecar.providers.profiles import DEFAULT, PROFILES
+from sidecar.providers.protocols.adapter import ChatCall
+from sidecar.providers.protocols.adapters import ADAPTERS
+from sidecar.providers.protocols.frames import Frame
+from sidecar.providers.protocols.profiles import DEFAULT, PROFILES
 from sidecar.providers.schemas.model_call import ModelEvent, ModelReply
 from tests.fakes.upstream import Call, Turn
 from tests.providers.bench import PROTOCOLS, SEARCHING, fake

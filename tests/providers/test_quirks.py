@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from sidecar.providers.adapter import ChatCall
-from sidecar.providers.adapters import ADAPTERS
-from sidecar.providers.profiles import DEFAULT, PROFILES, profile_of
+from sidecar.providers.protocols.adapter import ChatCall
+from sidecar.providers.protocols.adapters import ADAPTERS
+from sidecar.providers.protocols.profiles import DEFAULT, PROFILES, profile_of
 from sidecar.providers.schemas.model_call import Message, ModelRequest, ToolCall, ToolDefinition
-from sidecar.providers.tool_names import ToolNames
+from sidecar.providers.protocols.tool_names import ToolNames
 from tests.fakes.upstream import Answer, Call, Turn, sse
 from tests.providers.bench import (
     HELLO,

@@ -3,14 +3,15 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from sidecar.providers.adapter import (
+from sidecar.providers.failures import failure_told_in_stream
+from sidecar.providers.protocols.adapter import (
     ChatCall,
     finish_reason_of,
     function_tools,
     invalid,
     model_info,
 )
-from sidecar.providers.event_parts import (
+from sidecar.providers.protocols.event_parts import (
     ThinkTags,
     ToolCallParts,
     WholeCharacters,
@@ -20,10 +21,9 @@ from sidecar.providers.event_parts import (
     token_usage,
     usage_event,
 )
-from sidecar.providers.failures import failure_told_in_stream
-from sidecar.providers.frames import Frame, SseReader
-from sidecar.providers.opaque_state import OpaqueState
-from sidecar.providers.profiles import (
+from sidecar.providers.protocols.frames import Frame, SseReader
+from sidecar.providers.protocols.opaque_state import OpaqueState
+from sidecar.providers.protocols.profiles import (
     SIGNATURE_FIELD,
     Profile,
     reasoning_of,

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from sidecar.providers.adapter import Adapter
-from sidecar.providers.anthropic import Anthropic
-from sidecar.providers.ollama import Ollama
-from sidecar.providers.openai_chat import OpenAiChat
-from sidecar.providers.openai_responses import OpenAiResponses
+from sidecar.providers.protocols.adapter import Adapter
+from sidecar.providers.protocols.anthropic import Anthropic
+from sidecar.providers.protocols.ollama import Ollama
+from sidecar.providers.protocols.openai_chat import OpenAiChat
+from sidecar.providers.protocols.openai_responses import OpenAiResponses
 from sidecar.providers.schemas.wire import ProviderType
 
 ADAPTERS: Final[dict[ProviderType, Adapter]] = {

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from sidecar.providers.adapter import (
+from sidecar.providers.failures import failure_told_in_stream
+from sidecar.providers.protocols.adapter import (
     ChatCall,
     finish_reason_of,
     function_tools,
@@ -11,7 +12,7 @@ from sidecar.providers.adapter import (
     invalid,
     model_info,
 )
-from sidecar.providers.event_parts import (
+from sidecar.providers.protocols.event_parts import (
     ThinkTags,
     ToolCallParts,
     WholeCharacters,
@@ -21,9 +22,8 @@ from sidecar.providers.event_parts import (
     usage_event,
     whole_characters,
 )
-from sidecar.providers.failures import failure_told_in_stream
-from sidecar.providers.frames import Frame, NdjsonReader
-from sidecar.providers.profiles import Profile
+from sidecar.providers.protocols.frames import Frame, NdjsonReader
+from sidecar.providers.protocols.profiles import Profile
 from sidecar.providers.schemas.model_call import (
     Capability,
     FinishReason,

@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import IO, Any, Final, Literal
 
 from sidecar.kernel.errors import ProjectError
+from sidecar.providers.calls.request_rules import with_overrides
+from sidecar.providers.calls.retries import RetryPolicy, wait_before_repeat
+from sidecar.providers.calls.transport import FilePart, Transport, Upstream
 from sidecar.providers.failures import UpstreamError
 from sidecar.providers.lookup import ProviderLookup
-from sidecar.providers.openai_models import (
+from sidecar.providers.protocols.openai_models import (
     TranscriptionAnswer,
     Used,
     embedding_body,
@@ -26,10 +29,7 @@ from sidecar.providers.openai_models import (
     transcription_fields,
     used_of,
 )
-from sidecar.providers.request_rules import with_overrides
-from sidecar.providers.retries import RetryPolicy, wait_before_repeat
 from sidecar.providers.schemas.wire import Provider, ProviderType
-from sidecar.providers.transport import FilePart, Transport, Upstream
 from sidecar.usage.service import Reported, UsageLedger
 
 RoutedCapability = Literal["embedding", "transcription", "speaker_matching"]

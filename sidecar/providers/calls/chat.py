@@ -8,16 +8,10 @@ from typing import Any, Final
 
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.logging import get_logger
-from sidecar.providers.adapter import Adapter, ChatCall
-from sidecar.providers.attempts import AttemptRecord, UsageRecorder
-from sidecar.providers.failures import UpstreamError
-from sidecar.providers.lookup import Configuration, ProviderLookup
-from sidecar.providers.profiles import profile_of
-from sidecar.providers.request_rules import with_overrides
-from sidecar.providers.retries import Repeats, RetryPolicy
-from sidecar.providers.schemas.model_call import ChatTarget, ModelEvent, ModelReply, ModelRequest
-from sidecar.providers.schemas.wire import ModelInfo, Provider
-from sidecar.providers.streaming import (
+from sidecar.providers.calls.attempts import AttemptRecord, UsageRecorder
+from sidecar.providers.calls.request_rules import with_overrides
+from sidecar.providers.calls.retries import Repeats, RetryPolicy
+from sidecar.providers.calls.streaming import (
     Draining,
     StreamControl,
     StreamedCall,
@@ -25,7 +19,13 @@ from sidecar.providers.streaming import (
     error_event,
     model_events,
 )
-from sidecar.providers.transport import Transport, Upstream
+from sidecar.providers.calls.transport import Transport, Upstream
+from sidecar.providers.failures import UpstreamError
+from sidecar.providers.lookup import Configuration, ProviderLookup
+from sidecar.providers.protocols.adapter import Adapter, ChatCall
+from sidecar.providers.protocols.profiles import profile_of
+from sidecar.providers.schemas.model_call import ChatTarget, ModelEvent, ModelReply, ModelRequest
+from sidecar.providers.schemas.wire import ModelInfo, Provider
 
 log = get_logger(__name__)
 
@@ -53,7 +53,7 @@ def prepare_chat(
     max_output_tokens: int | None = None,
 ) -> PreparedChat:
     """Return a call with its body, the configuration's rules applied last."""
-    from sidecar.providers.adapters import ADAPTERS  # noqa: PLC0415 - not needed before ready
+    from sidecar.providers.protocols.adapters import ADAPTERS  # noqa: PLC0415 - not needed before ready
 
     adapter = ADAPTERS[configuration.provider_type]
     base_url = configuration.base_url
@@ -112,7 +112,7 @@ class ModelCalls:
     ) -> AsyncGenerator[ModelEvent, None]:
         """Yield the events of a call of a configuration, stored or not."""
         if configuration.provider_type == "mock":
-            from sidecar.providers.mock import mock_events  # noqa: PLC0415
+            from sidecar.providers.calls.mock import mock_events  # noqa: PLC0415
 
             for event in mock_events(request):
                 yield event
@@ -158,7 +158,7 @@ class ModelCalls:
     ) -> ModelReply:
         """Return the whole answer of a configuration, stored or not; raises :class:`ProjectError`."""
         if configuration.provider_type == "mock":
-            from sidecar.providers.mock import mock_reply  # noqa: PLC0415
+            from sidecar.providers.calls.mock import mock_reply  # noqa: PLC0415
 
             return mock_reply(request)
         prepared = prepare_chat(
@@ -193,9 +193,9 @@ class ModelCalls:
 
     async def list_models(self, configuration: Configuration) -> list[ModelInfo]:
         """Return the models that a provider lists now; raises :class:`ProjectError`."""
-        from sidecar.providers.adapters import ADAPTERS  # noqa: PLC0415 - not needed before ready
-        from sidecar.providers.mock import mock_models  # noqa: PLC0415
-        from sidecar.providers.ollama import Ollama  # noqa: PLC0415
+        from sidecar.providers.calls.mock import mock_models  # noqa: PLC0415
+        from sidecar.providers.protocols.adapters import ADAPTERS  # noqa: PLC0415 - not needed before ready
+        from sidecar.providers.protocols.ollama import Ollama  # noqa: PLC0415
 
         self._lookup.check(configuration)
         if configuration.provider_type == "mock":
@@ -214,7 +214,7 @@ class ModelCalls:
 
     async def _with_details(self, upstream: Upstream, found: list[ModelInfo]) -> list[ModelInfo]:
         """Ask what each model can do, a few at a time; a model that isn't shown stays as listed."""
-        from sidecar.providers.ollama import SHOW_PATH, with_details  # noqa: PLC0415
+        from sidecar.providers.protocols.ollama import SHOW_PATH, with_details  # noqa: PLC0415
 
         path, few = SHOW_PATH, asyncio.Semaphore(_SHOWN_AT_ONCE)
 

@@ -9,14 +9,14 @@ from typing import Any, Final
 
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.logging import get_logger
-from sidecar.providers.adapter import Adapter, ChatCall, Decoder
-from sidecar.providers.attempts import AttemptRecord
-from sidecar.providers.event_parts import text_delta, thinking_delta, usage_event
+from sidecar.providers.calls.attempts import AttemptRecord
+from sidecar.providers.calls.retries import Repeats, RetryPolicy
+from sidecar.providers.calls.transport import Transport, Upstream, UpstreamAnswer
 from sidecar.providers.failures import UpstreamError
-from sidecar.providers.frames import Frame, FrameReader
-from sidecar.providers.retries import Repeats, RetryPolicy
+from sidecar.providers.protocols.adapter import Adapter, ChatCall, Decoder
+from sidecar.providers.protocols.event_parts import text_delta, thinking_delta, usage_event
+from sidecar.providers.protocols.frames import Frame, FrameReader
 from sidecar.providers.schemas.model_call import ModelEvent, ModelReply, TokenUsage
-from sidecar.providers.transport import Transport, Upstream, UpstreamAnswer
 
 log = get_logger(__name__)
 

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from sidecar.providers.calls.streaming import done_event, events_of_reply
 from sidecar.providers.schemas.model_call import ModelEvent, ModelReply, ModelRequest, ToolCall
 from sidecar.providers.schemas.wire import ModelInfo
-from sidecar.providers.streaming import done_event, events_of_reply
 
 MODEL: Final = "mock"
 _TOOL: Final = re.compile(r"^/tool (\S+)\s*(\{.*\})?\s*$", re.MULTILINE)

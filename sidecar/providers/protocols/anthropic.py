@@ -3,14 +3,15 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from sidecar.providers.adapter import (
+from sidecar.providers.failures import failure_told_in_stream
+from sidecar.providers.protocols.adapter import (
     ChatCall,
     finish_reason_of,
     image_parts,
     invalid,
     model_info,
 )
-from sidecar.providers.event_parts import (
+from sidecar.providers.protocols.event_parts import (
     ToolCallParts,
     WholeCharacters,
     finished_call,
@@ -19,10 +20,9 @@ from sidecar.providers.event_parts import (
     token_usage,
     usage_event,
 )
-from sidecar.providers.failures import failure_told_in_stream
-from sidecar.providers.frames import Frame, SseReader
-from sidecar.providers.opaque_state import OpaqueState
-from sidecar.providers.profiles import Profile
+from sidecar.providers.protocols.frames import Frame, SseReader
+from sidecar.providers.protocols.opaque_state import OpaqueState
+from sidecar.providers.protocols.profiles import Profile
 from sidecar.providers.schemas.model_call import (
     Capability,
     FinishReason,

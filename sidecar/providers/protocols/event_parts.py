@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sidecar.providers.failures import UpstreamError
+from sidecar.providers.protocols.tool_names import ToolNames
 from sidecar.providers.schemas.model_call import ModelEvent, TokenUsage, ToolCall
-from sidecar.providers.tool_names import ToolNames
 
 _OPEN: Final = "<think>"
 _CLOSE: Final = "</think>"

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from sidecar.providers.event_parts import whole_characters
 from sidecar.providers.failures import UpstreamError
-from sidecar.providers.frames import Frame, FrameReader
-from sidecar.providers.profiles import Profile
+from sidecar.providers.protocols.event_parts import whole_characters
+from sidecar.providers.protocols.frames import Frame, FrameReader
+from sidecar.providers.protocols.profiles import Profile
+from sidecar.providers.protocols.tool_names import ToolNames
 from sidecar.providers.schemas.model_call import (
     Capability,
     FinishReason,
@@ -18,7 +19,6 @@ from sidecar.providers.schemas.model_call import (
     TokenUsage,
 )
 from sidecar.providers.schemas.wire import ModelInfo
-from sidecar.providers.tool_names import ToolNames
 
 _DATA_URI: Final = re.compile(r"data:(image/(?:png|jpeg|webp));base64,([A-Za-z0-9+/=]+)")
 
