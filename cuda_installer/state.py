@@ -189,7 +189,7 @@ def is_installing(root: Path) -> bool:
     except OSError:
         return False
     try:
-        return not _try_lock(descriptor)
+        return not _try_lock(descriptor, shared=True)
     finally:
         os.close(descriptor)
 
@@ -197,7 +197,7 @@ def is_installing(root: Path) -> bool:
 if sys.platform == "win32":
     import msvcrt
 
-    def _try_lock(descriptor: int) -> bool:
+    def _try_lock(descriptor: int, *, shared: bool = False) -> bool:  # noqa: ARG001 - none there
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         except OSError:
@@ -207,9 +207,11 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _try_lock(descriptor: int) -> bool:
+    def _try_lock(descriptor: int, *, shared: bool = False) -> bool:
+        # Readers must not take one another for an installation.
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         except OSError:
             return False
         return True

@@ -17,7 +17,7 @@ from cuda_installer.children import Children
 from cuda_installer.errors import InstallerError
 from cuda_installer.probe import TENSOR, probe
 from cuda_installer.settings import RuntimeSettings
-from cuda_installer.state import STAGES, Environment
+from cuda_installer.state import STAGES, Environment, LastInstall
 from tests.cuda_installer.packages import PYANNOTE, Wheelhouse, torch_files
 
 Install = Callable[[], Environment]
@@ -296,6 +296,19 @@ def test_removing_frees_the_disk_and_keeps_the_settings(
     assert sorted(entry.name for entry in root.iterdir()) == ["install.lock", "settings.json"]
     assert RuntimeSettings.stored(root) == settings
     assert installing.remove(root.with_name("never-made")) == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no shared locks there")
+def test_readers_do_not_take_one_another_for_an_installation(root: Path) -> None:
+    import fcntl
+
+    with state.installation_lock(root):
+        assert state.is_installing(root)
+    state.write_last(root, LastInstall("installing", "downloading"))
+    with (root / state.LOCK).open("r+") as another:
+        fcntl.flock(another, fcntl.LOCK_SH)
+        last = state.read_last(root)
+    assert last is not None and last.status == "interrupted"
 
 
 def test_one_installation_at_a_time(root: Path, install: Install) -> None:
