@@ -105,8 +105,8 @@ LOCAL_MODELS: Final[dict[str, ErrorSpec]] = {
     ),
     "MODEL_DOWNLOAD_CANCELLED": ErrorSpec(
         409,
-        "The download was cancelled. Start it again to install the model.",
-        "下载已取消，如需安装模型请重新下载。",
+        "The download or import was cancelled. Start it again to install the model.",
+        "下载或导入已取消，如需安装模型请重新开始。",
     ),
     "MODEL_HASH_MISMATCH": ErrorSpec(
         502,
