@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from sidecar.media.whisper.near_terms import edits, letters
+
 RawSegment = dict[str, Any]
 
 # The recogniser's own thresholds: beyond them it tries again by itself, and then gives what it has.
@@ -17,6 +19,9 @@ MOST_REPEATS: Final = 2
 
 REPEATED: Final = "REPEATED_TEXT_REMOVED"
 INVENTED: Final = "UNCERTAIN_TEXT_REMOVED"
+
+# An echo of what the recogniser was told has so much of it wrong at the most.
+ECHO_SHARE: Final = 1 / 3
 
 # A phrase that follows on itself at least three times.
 _LOOP: Final = re.compile(
@@ -32,19 +37,24 @@ class Believed:
     warnings: list[str]
 
 
-def believed(segments: Iterable[RawSegment]) -> Believed:
+def believed(segments: Iterable[RawSegment], told: str = "") -> Believed:
     """Return *segments* without invented sentences and endless repetitions.
 
-    Segments are the recogniser's, with ``log_probability`` and ``no_speech``.
+    Segments are the recogniser's, with ``log_probability`` and ``no_speech``. *told* is a sentence that
+    it was given and nobody said: where it hears nothing else, it says that.
     """
     kept: list[RawSegment] = []
     warnings: dict[str, None] = {}
     repeats = 0
     for segment in segments:
-        if segment["no_speech"] > MOST_SILENCE and segment["log_probability"] < LEAST_CERTAINTY:
+        text = segment["text"].strip()
+        is_silence = (
+            segment["no_speech"] > MOST_SILENCE and segment["log_probability"] < LEAST_CERTAINTY
+        )
+        # Marks without a word are what it makes of silence, too.
+        if is_silence or not letters(text) or _is_echo(text, told):
             warnings[INVENTED] = None
             continue
-        text = segment["text"].strip()
         repeats = repeats + 1 if kept and text == kept[-1]["text"].strip() else 1
         if repeats > MOST_REPEATS:
             warnings[REPEATED] = None
@@ -54,6 +64,12 @@ def believed(segments: Iterable[RawSegment]) -> Believed:
             warnings[REPEATED] = None
         kept.append(shortened)
     return Believed(kept, list(warnings))
+
+
+def _is_echo(text: str, told: str) -> bool:
+    expected = letters(told)
+    wrong = edits(expected, letters(text), anywhere=False)
+    return bool(expected) and wrong <= ECHO_SHARE * len(expected)
 
 
 def compression(text: str) -> float:

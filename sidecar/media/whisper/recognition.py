@@ -1,8 +1,9 @@
 """What a loaded Whisper model makes of the speech of a recording."""
 
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from sidecar.media.audio.decoding import SAMPLE_RATE
 from sidecar.media.whisper.second_look import SecondLook
@@ -43,10 +44,9 @@ class RecognitionOptions:
     search_speech: bool
 
 
-def prompt_text(options: RecognitionOptions) -> str:
-    """Return the words that the recogniser is to take for what was said before."""
-    script = SCRIPT_PROMPTS[options.script] if options.language == "zh" else ""
-    return script + (options.initial_prompt or "")
+def script_prompt(options: RecognitionOptions) -> str:
+    """Return the sentence that makes the recogniser write in the script that is wanted, or ""."""
+    return SCRIPT_PROMPTS[options.script] if options.language == "zh" else ""
 
 
 def timed_prompt(model: "WhisperModel", language: str, text: str) -> list[int]:
@@ -54,6 +54,21 @@ def timed_prompt(model: "WhisperModel", language: str, text: str) -> list[int]:
     tokenizer = tokenizer_of(model, language)
     end = tokenizer.timestamp_begin + round(PROMPT_SECONDS / model.time_precision)
     return [tokenizer.timestamp_begin, *tokenizer.encode(text), end]
+
+
+def prompted(model: "WhisperModel", prompt: list[int]) -> "WhisperModel":
+    """Return a model that hears *prompt* before each window before which it would hear nothing.
+
+    Those are all windows of a batch, and each one behind a window that it was unsure of, where the
+    recogniser forgets all that was before, its initial prompt too.
+    """
+    result: Any = copy.copy(model)
+
+    def get_prompt(tokenizer: "Tokenizer", previous: list[int], **options: Any) -> list[int]:
+        return model.get_prompt(tokenizer, previous or prompt, **options)
+
+    result.get_prompt = get_prompt
+    return cast("WhisperModel", result)
 
 
 def tokenizer_of(model: "WhisperModel", language: str) -> "Tokenizer":
@@ -69,10 +84,10 @@ class Recognition:
     """One recording on one model."""
 
     def __init__(self, model: "WhisperModel", options: RecognitionOptions) -> None:
-        self._model = model
         self._options = options
-        self._text = prompt_text(options)
-        self._prompt = timed_prompt(model, options.language, self._text) if self._text else None
+        text = script_prompt(options) + (options.initial_prompt or "")
+        self._prompt = timed_prompt(model, options.language, text) if text else None
+        self._model = prompted(model, self._prompt) if self._prompt else model
         self._second_look = (
             SecondLook(tokenizer_of(model, options.language), options.terms, self._again)
             if options.terms
@@ -116,8 +131,7 @@ class Recognition:
                 continue
             offset = segment.start
             rest = samples[int(offset * SAMPLE_RATE) :]
-            hint = self._text or None
-            for later in self._run(rest, hotwords=hint, condition_on_previous_text=False):
+            for later in self._run(rest, condition_on_previous_text=False):
                 yield _shifted(later, offset)
             return
 
@@ -133,8 +147,7 @@ class Recognition:
                 {"start": start, "end": min(start + WINDOW_SECONDS, seconds)} for start in starts
             ]
             speech = {"vad_filter": False, "clip_timestamps": windows}
-        model: Any = _Prompted(self._model, self._prompt) if self._prompt else self._model
-        segments, _ = BatchedInferencePipeline(model).transcribe(
+        segments, _ = BatchedInferencePipeline(self._model).transcribe(
             samples,
             language=self._options.language,
             beam_size=self._options.beam_size,
@@ -156,30 +169,6 @@ class Recognition:
             condition_on_previous_text=False,
         )
         return list(segments)
-
-
-class _Prompted:
-    """A model that takes the same tokens for what was said before each window of a batch.
-
-    The pipeline for batches takes text alone, and after a text without times the recogniser runs all
-    sentences of a window together.
-    """
-
-    def __init__(self, model: "WhisperModel", prompt: list[int]) -> None:
-        self._model = model
-        self._prompt = prompt
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)
-
-    def get_prompt(
-        self, tokenizer: "Tokenizer", previous_tokens: list[int], **options: Any
-    ) -> list[int]:
-        """Return the prompt of a window, as the model makes it."""
-        tokens: list[int] = self._model.get_prompt(
-            tokenizer, [*self._prompt, *previous_tokens], **options
-        )
-        return tokens
 
 
 def detect_language(model: "WhisperModel", samples: "NDArray[np.float32]") -> str:

@@ -12,7 +12,12 @@ from sidecar.kernel.worker_process import Task, WorkerServer, WorkFailed
 from sidecar.media.audio.decoding import DecodedAudio, UnreadableAudioError, decode
 from sidecar.media.whisper.doubtful_text import believed
 from sidecar.media.whisper.model import DEVICE_UNUSABLE, ModelCache, Setup, failure_of_device
-from sidecar.media.whisper.recognition import Recognition, RecognitionOptions, detect_language
+from sidecar.media.whisper.recognition import (
+    Recognition,
+    RecognitionOptions,
+    detect_language,
+    script_prompt,
+)
 from sidecar.media.whisper.speech_pieces import Piece, find_speech, stretches
 
 if TYPE_CHECKING:
@@ -79,17 +84,19 @@ def _recognised(
     language: str | None = params["language"]
     segments: list[dict[str, Any]] = []
     recognition: Recognition | None = None
+    told = ""
     for stretch in stretches(audio.samples, pieces):
         task.check()
         if recognition is None:
             language = language or detect_language(model, stretch.samples)
             task.check()
-            recognition = Recognition(model, _options(params, setup, language))
+            options = _options(params, setup, language)
+            recognition, told = Recognition(model, options), script_prompt(options)
         for segment in recognition.segments(stretch):
             task.check()
             segments.append(_plain(segment))
             task.progress({"stage": "position", "seconds": segments[-1]["end"]})
-    kept = believed(segments)
+    kept = believed(segments, told)
     return {
         "language": language,
         "duration": audio.duration,

@@ -37,6 +37,22 @@ def test_an_invented_sentence_is_taken_out() -> None:
     assert kept.warnings == ["UNCERTAIN_TEXT_REMOVED"]
 
 
+@pytest.mark.parametrize(
+    "text", ["以下是普通话的句子。", "这就是普通话的句子。", " 这次是普通话的句子"]
+)
+def test_an_echo_of_what_the_recogniser_was_told_is_taken_out(text: str) -> None:
+    kept = believed([segment(text), segment("这是普通话的一个例子")], "以下是普通话的句子。")
+    assert [found["text"] for found in kept.segments] == ["这是普通话的一个例子"]
+    assert kept.warnings == ["UNCERTAIN_TEXT_REMOVED"]
+    assert believed([segment(text)]).warnings == []
+
+
+def test_marks_without_a_word_are_no_text() -> None:
+    kept = believed([segment(" ..."), segment("♪"), segment("好")])
+    assert [found["text"] for found in kept.segments] == ["好"]
+    assert kept.warnings == ["UNCERTAIN_TEXT_REMOVED"]
+
+
 def test_a_sentence_that_never_ends_is_kept_twice() -> None:
     kept = believed([segment(" Thank you.") for _ in range(40)])
     assert [found["text"] for found in kept.segments] == [" Thank you."] * 2
