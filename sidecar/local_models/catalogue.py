@@ -160,8 +160,17 @@ class Catalogue:
         try:
             return _Document.model_validate(json.loads(text)).complete()
         except (ValueError, ValidationError) as error:
-            log.warning("models.catalogue_invalid", extra={"reason": type(error).__name__})
+            # Whoever wrote the file finds here what to mend.
+            log.warning("models.catalogue_invalid", extra={"reason": _complaint(error)})
             return {}
+
+
+def _complaint(error: ValueError) -> str:
+    """Say where the file is wrong, without its values."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return str(error) if isinstance(error, json.JSONDecodeError) else type(error).__name__
 
 
 def bundled_models() -> dict[str, CatalogueModel]:

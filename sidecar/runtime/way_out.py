@@ -1,5 +1,6 @@
 """Tells uv how this machine gets out: the proxy and the authorities of the settings."""
 
+import os
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +25,9 @@ def way_out_for_uv(network: Network, root: Path) -> dict[str, str]:
         # Both spellings: whoever reads them prefers one or the other.
         for name in ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY"):
             variables[name] = variables[name.lower()] = network.proxy
-        variables["NO_PROXY"] = variables["no_proxy"] = _OWN_MACHINE
+        told = os.environ.get("NO_PROXY") or os.environ.get("no_proxy")
+        direct = f"{told},{_OWN_MACHINE}" if told else _OWN_MACHINE
+        variables["NO_PROXY"] = variables["no_proxy"] = direct
     if network.ca_file:
         try:
             variables["SSL_CERT_FILE"] = str(_all_authorities(Path(network.ca_file), root))

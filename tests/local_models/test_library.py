@@ -11,7 +11,7 @@ import pytest
 
 from sidecar.kernel.errors import ProjectError
 from sidecar.local_models import installed
-from sidecar.local_models.catalogue import bundled_models
+from sidecar.local_models.catalogue import Catalogue, bundled_models
 from sidecar.local_models.library import Known
 from sidecar.local_models.service import LocalModels, ModelLibrary
 from sidecar.local_models.structure import wrong_files
@@ -258,6 +258,24 @@ async def test_files_cannot_be_put_outside_by_a_catalogue(desk: Desk) -> None:
     answer = await desk.post("download")
     assert answer.json()["error"]["code"] == "MODEL_NOT_FOUND"
     assert await asyncio.to_thread(lambda: list(desk.managed.parent.rglob("model.bin"))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('{"version": 1,', "line 1 column 15"),
+        ('{"version": 1, "mirrors": [], "models": [{"model_id": "A B"}]}', "models.0.model_id: "),
+        ('{"version": 9, "mirrors": [], "models": []}', "version: "),
+    ],
+)
+def test_a_catalogue_of_the_users_says_what_is_wrong(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, place: str
+) -> None:
+    (tmp_path / "catalogue.json").write_text(text, encoding="utf-8")
+    assert Catalogue(tmp_path).models() == bundled_models()
+    (record,) = caplog.records
+    assert record.message == "models.catalogue_invalid"
+    assert place in record.__dict__["reason"] and "A B" not in record.__dict__["reason"]
 
 
 def test_the_bundled_catalogue() -> None:

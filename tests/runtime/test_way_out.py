@@ -63,6 +63,15 @@ async def test_an_authority_of_the_settings_is_trusted(
         assert found["error"]["details"]["reason"] == "packages_unavailable"
 
 
+def test_what_is_asked_directly_stays_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    proxied = Network("http://127.0.0.1:7890")
+    assert way_out_for_uv(proxied, tmp_path)["no_proxy"] == "localhost,127.0.0.1,::1"
+    monkeypatch.setenv("NO_PROXY", "mirror.example")
+    told = way_out_for_uv(proxied, tmp_path)
+    assert told["NO_PROXY"] == told["no_proxy"] == "mirror.example,localhost,127.0.0.1,::1"
+    assert told["HTTPS_PROXY"] == told["https_proxy"] == "http://127.0.0.1:7890"
+
+
 def test_the_usual_authorities_stay(tmp_path: Path) -> None:
     authority, _ = company(tmp_path)
     variables = way_out_for_uv(Network(None, str(authority)), tmp_path / "runtime")
