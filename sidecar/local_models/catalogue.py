@@ -24,18 +24,29 @@ VERSION: Final = 1
 USER_FILE: Final = "catalogue.json"
 # These follow /api/local-models/ themselves.
 RESERVED_IDS: Final = frozenset({"diagnostics", "runtime-components"})
+LONGEST_ID: Final = 100
 _ID: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 _PART: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def is_model_id(value: str) -> bool:
-    """Whether *value* can name a model: a plain name in lower case that is no path of the API."""
-    return bool(_ID.fullmatch(value)) and value not in RESERVED_IDS
+    """Whether *value* can name a model: the name of one visible folder that is no path of the API.
+
+    Models that a user put there keep the names that they came with, in whatever script.
+    """
+    return (
+        0 < len(value) <= LONGEST_ID
+        and value.isprintable()
+        and "/" not in value
+        and not value.startswith(".")
+        and is_safe_name(value)
+        and value.lower() not in RESERVED_IDS
+    )
 
 
 def _model_id(value: str) -> str:
-    if not is_model_id(value):
-        raise ValueError("not the id of a model")
+    if not _ID.fullmatch(value) or not is_model_id(value):
+        raise ValueError("not the id of a model: a plain name in lower case")
     return value
 
 

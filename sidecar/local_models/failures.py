@@ -18,6 +18,13 @@ def import_error(error: OSError) -> ProjectError:
     return invalid("unreadable")
 
 
+def own_model_error() -> ProjectError:
+    """Return the error of a download that nobody offers: the folder is one of the user's own."""
+    explanation = Localised("model_download.own_model").to_json()
+    details = {"sources": [], "reason": "own_model", "explanation": explanation}
+    return ProjectError("MODEL_DOWNLOAD_FAILED", details=details)
+
+
 def download_error(error: ProjectError, model: CatalogueModel, token: str | None) -> ProjectError:
     """Return the error of a download; of one that the model's owner refused, with what can be done."""
     reasons = {source["reason"] for source in error.details.get("sources", ())}

@@ -86,7 +86,9 @@ class ModelLibrary:
         others: dict[str, Known] = {}
         for folder in self._finder.folders:
             for child in _children(folder):
-                if child.name in entries or child.name in others or not is_model_id(child.name):
+                # Where case doesn't count in names, it is the folder of the catalogue's model.
+                listed = child.name in others or child.name.lower() in entries
+                if listed or not is_model_id(child.name):
                     continue
                 known = self._known(child.name, None)
                 if known.folder is not None:

@@ -21,7 +21,7 @@ from sidecar.local_models import store
 from sidecar.local_models.attempts import Attempt, AttemptLog, ModelUse
 from sidecar.local_models.catalogue import CatalogueModel
 from sidecar.local_models.downloading import FreeSpace, ModelDownload, TransferProgress, free_space
-from sidecar.local_models.failures import download_error, import_error
+from sidecar.local_models.failures import download_error, import_error, own_model_error
 from sidecar.local_models.fetching import RETRY_SECONDS
 from sidecar.local_models.finder import LocalModels, SpeechModel
 from sidecar.local_models.importing import ModelImport
@@ -284,8 +284,7 @@ class LocalModelService:
         known = await self._known(model_id)
         model = known.entry
         if model is None:
-            # It was in a folder of the user's; nobody knows where to get it.
-            raise ProjectError("MODEL_DOWNLOAD_FAILED", details={"sources": []})
+            raise own_model_error()
         if known.folder is not None and not known.damaged:
             # The process died between the model's taking its place and the job's end.
             return JobOutcome({})

@@ -11,7 +11,7 @@ import pytest
 
 from sidecar.kernel.errors import ProjectError
 from sidecar.local_models import installed
-from sidecar.local_models.catalogue import Catalogue, bundled_models
+from sidecar.local_models.catalogue import Catalogue, bundled_models, is_model_id
 from sidecar.local_models.library import Known
 from sidecar.local_models.service import LocalModels, ModelLibrary
 from sidecar.local_models.structure import wrong_files
@@ -95,6 +95,28 @@ async def test_models_that_lie_there_besides(desk: Desk, tmp_path: Path) -> None
     assert answer.status_code == 204
     assert not desk.managed.joinpath("my-own").is_symlink()
     assert folder_size(elsewhere) == before
+
+
+@pytest.mark.parametrize("name", ["Belle-Whisper-V3", "我的模型", "a model of mine"])
+async def test_models_keep_the_names_they_came_with(desk: Desk, name: str) -> None:
+    """What is used is shown, and can be removed."""
+    shutil.copytree(MODELS_DIR / "whisper-base", desk.managed / name)
+    assert (await desk.model(name))["status"] == "installed"
+    (desk.managed / name / "model.bin").write_bytes(b"cut")
+    assert (await desk.model(name))["status"] == "damaged"
+    error = (await desk.downloaded(name))["download"]["error"]
+    assert (error["code"], error["details"]["reason"]) == ("MODEL_DOWNLOAD_FAILED", "own_model")
+    assert error["details"]["explanation"].startswith("This model is one of your own")
+    assert (await desk.app.http.delete(f"{LIST}/{name}")).status_code == 204
+    assert not (desk.managed / name).exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".", "..", ".hidden", "a/b", "a\\b", "a:b", "a\nb", "nul", "Diagnostics", "x" * 101],
+)
+def test_what_names_no_model(name: str) -> None:
+    assert not is_model_id(name)
 
 
 async def test_a_model_of_another_folder_is_shown_and_left_alone(tmp_path: Path) -> None:

@@ -43,6 +43,11 @@ LOCAL_MODELS: Final[dict[str, Text]] = {
         "The files could not be read. Check that the disk is connected and that you may open them.",
         "无法读取文件，请检查磁盘是否已连接，以及是否有读取权限。",
     ),
+    "model_download.own_model": Text(
+        "This model is one of your own, and nobody is known to offer it. Put its files into the models folder again, "
+        "or remove it.",
+        "这是你自己的模型，没有已知的下载来源。请重新将其文件放入模型文件夹，或移除该模型。",
+    ),
     "model_download.token_missing": Text(
         "The model's owner gives it to those alone who have agreed to its terms. Agree on its page, store your access "
         "token in the settings, and download again.",
