@@ -77,6 +77,15 @@ class Metadata:
     created_at: str
     updated_at: str
 
+    def entries(self) -> Iterator[tuple[str, str]]:
+        """Yield what is there to be shown: the key of its name in the catalogue, and its words."""
+        entries = [
+            ("export.tags", ", ".join(self.tags)),
+            ("export.created", self.created_at),
+            ("export.updated", self.updated_at),
+        ]
+        yield from (entry for entry in entries if entry[1])
+
 
 @dataclass(slots=True)
 class Document:

@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 from markdown_it.token import Token
 
-from sidecar.export.anchors import anchor_of
 from sidecar.export.cancellation import StopSignal
 from sidecar.export.document import Document, Node, NodeType
+from sidecar.export.links import anchor_of
 from sidecar.export.markdown_parser import TOO_DEEP, TOO_TANGLED, make_parser
 from sidecar.kernel.catalogue import Localised
 

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from docx.oxml.ns import qn
 
-from sidecar.export.anchors import heading_names
 from sidecar.export.cancellation import StopSignal
 from sidecar.export.document import Document, Node, table_text
 from sidecar.export.docx.code import CodeWriter
@@ -24,6 +23,7 @@ from sidecar.export.docx.template import (
     Template,
 )
 from sidecar.export.docx.xml import Element, Format, paragraph, run, w
+from sidecar.export.links import heading_names
 from sidecar.export.notices import Notices
 from sidecar.export.pictures.figures import Figures
 from sidecar.export.pictures.images import Picture, PictureRefused

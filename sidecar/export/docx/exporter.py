@@ -102,11 +102,5 @@ class _Writer:
             element.append(run(document.title))
             yield element
         if options.include_metadata and (metadata := document.metadata):
-            entries = [
-                ("export.tags", ", ".join(metadata.tags)),
-                ("export.created", metadata.created_at),
-                ("export.updated", metadata.updated_at),
-            ]
-            for key, value in entries:
-                if value:
-                    yield metadata_paragraph(f"{text(key)}: {value}")
+            for key, value in metadata.entries():
+                yield metadata_paragraph(f"{text(key)}: {value}")

@@ -2,7 +2,6 @@
 
 import dataclasses
 import io
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 from urllib.parse import unquote
@@ -24,12 +23,12 @@ from sidecar.export.docx.pictures import (
 )
 from sidecar.export.docx.template import CODE, HYPERLINK, Template
 from sidecar.export.docx.xml import PLAIN, Element, Format, run, run_of, soft_breaks_as_blanks, w
+from sidecar.export.links import leads_out
 from sidecar.export.notices import Notices
 from sidecar.export.pictures.figures import Figures, NoPicture
 from sidecar.export.pictures.formulas import Formula
 from sidecar.export.pictures.images import Picture, PictureRefused
 
-_ALLOWED_LINK: Final = re.compile(r"(https?://|mailto:)", re.IGNORECASE)
 _MOST_ADDRESS: Final = 2000
 
 FootnoteReference = Callable[[Node], list[Element]]
@@ -100,7 +99,7 @@ class InlineWriter:
         name = self._names.get(unquote(address)[1:]) if address.startswith("#") else None
         if name is not None:
             yield w("hyperlink", *self.runs(node, linked), anchor=name, history=1)
-        elif _ALLOWED_LINK.match(address) and len(address) <= _MOST_ADDRESS:
+        elif leads_out(address) and len(address) <= _MOST_ADDRESS:
             relation = self._part.relate_to(
                 allowed(address), RELATIONSHIP_TYPE.HYPERLINK, is_external=True
             )

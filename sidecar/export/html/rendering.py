@@ -3,12 +3,9 @@
 Everything that comes from the document is escaped; what a browser could run or fetch isn't written.
 """
 
-import re
 from collections.abc import Callable, Iterator
-from typing import Final
 from urllib.parse import unquote
 
-from sidecar.export.anchors import Anchors
 from sidecar.export.characters import allowed
 from sidecar.export.colours.code_highlighting import highlighted
 from sidecar.export.colours.options import chart_colours, colours_of
@@ -16,14 +13,13 @@ from sidecar.export.document import Document, Node, table_text
 from sidecar.export.exporter import Workplace
 from sidecar.export.html.medium import Medium, formula_svg, image_tag, width_class
 from sidecar.export.html.text import escaped, language_of, metadata_list
+from sidecar.export.links import Anchors, leads_out
 from sidecar.export.notices import Notices
 from sidecar.export.pictures.figures import Figures, NoPicture
 from sidecar.export.pictures.images import PictureRefused
 from sidecar.export.schemas import ExportOptions
 from sidecar.kernel.catalogue import Locale, current_locale, text
 from sidecar.plots.service import sanitised_svg
-
-_ALLOWED_LINK: Final = re.compile(r"(https?://|mailto:)", re.IGNORECASE)
 
 
 class HtmlRendering:
@@ -244,7 +240,7 @@ class HtmlRendering:
         elif address.startswith("#"):
             # Ids are written as they read, so the address must be, too.
             yield from self._anchor_link(node, unquote(address))
-        elif _ALLOWED_LINK.match(address):
+        elif leads_out(address):
             yield from self._anchor_link(node, address, ' rel="noopener noreferrer"')
         else:
             self.notices.warn(node, "warning.export_link_removed")

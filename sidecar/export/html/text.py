@@ -33,13 +33,7 @@ def language_of(document: Document) -> str | None:
 
 def metadata_list(metadata: Metadata, locale: Locale) -> Iterator[str]:
     """Yield a list of what is known of a note."""
-    entries = [
-        ("export.tags", ", ".join(metadata.tags)),
-        ("export.created", metadata.created_at),
-        ("export.updated", metadata.updated_at),
-    ]
     yield '<dl class="metadata">\n'
-    for key, value in entries:
-        if value:
-            yield f"<dt>{escaped(text(key, locale))}</dt><dd>{escaped(value)}</dd>\n"
+    for key, value in metadata.entries():
+        yield f"<dt>{escaped(text(key, locale))}</dt><dd>{escaped(value)}</dd>\n"
     yield "</dl>\n"

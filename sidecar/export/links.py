@@ -1,9 +1,17 @@
-"""The names under which links within a document find its headings."""
+"""Links of a document: where they may lead, and the names under which those within it find its headings."""
 
 import re
 from collections import Counter
+from typing import Final
 
 from sidecar.export.document import Document, Node
+
+_OUTWARD: Final = re.compile(r"(https?://|mailto:)", re.IGNORECASE)
+
+
+def leads_out(address: str) -> bool:
+    """Whether *address* leads to the web or to someone's mail; no other may be followed from a document."""
+    return _OUTWARD.match(address) is not None
 
 
 def anchor_of(words: str) -> str:
