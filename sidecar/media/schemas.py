@@ -8,6 +8,7 @@ from sidecar.kernel.job_models import JobProgress
 from sidecar.kernel.job_store import JobStatus
 from sidecar.kernel.paging import Page, PageQuery, empty_as_absent
 from sidecar.media.attachments.types import Kind
+from sidecar.vault.schemas import StoredText
 
 
 class Attachment(BaseModel):
@@ -144,10 +145,12 @@ class TranscriptNoteRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    title: str | None = Field(
+    title: StoredText | None = Field(
         None, max_length=200, description="The note's title; by default the recording's file name."
     )
-    folder: str = Field("", description="A folder of the vault, relative; made if it isn't there.")
+    folder: StoredText = Field(
+        "", description="A folder of the vault, relative; made if it isn't there."
+    )
     include_timestamps: bool = Field(True, description="Show the time of each passage in the text.")
     include_speakers: bool = Field(
         True, description="Show the speaker of each passage in the text."
@@ -207,7 +210,7 @@ class SegmentEdit(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     segment_id: str
-    text: str | None = Field(None, max_length=20_000)
+    text: StoredText | None = Field(None, max_length=20_000)
     speaker: str | None = Field(
         None, description="A label such as SPEAKER_00, a new one too; null for nobody's."
     )
@@ -246,7 +249,7 @@ class RevisionEdit(BaseModel):
     segments: list[SegmentEdit] = Field(default_factory=list, description="Segments to change.")
     splits: list[SegmentSplit] = Field(default_factory=list, max_length=1000)
     merges: list[SegmentMerge] = Field(default_factory=list, max_length=1000)
-    speakers: dict[str, str] = Field(
+    speakers: dict[str, StoredText] = Field(
         default_factory=dict, description="Speaker label → its new name."
     )
 

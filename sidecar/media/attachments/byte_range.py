@@ -5,7 +5,8 @@ from typing import Final
 
 from sidecar.kernel.errors import ProjectError
 
-_ONE_RANGE: Final = re.compile(r"(\d*)\s*-\s*(\d*)")
+# No file is so long that its bytes are counted in more digits.
+_ONE_RANGE: Final = re.compile(r"(\d{0,18})\s*-\s*(\d{0,18})")
 
 
 def usable_range(header: str, size: int) -> bool:

@@ -72,7 +72,8 @@ def transcript_text(segments: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _tidy(text: str, language: str | None) -> str:
-    text = " ".join(text.split())
+    # No text file can hold a NUL, which a provider's answer can.
+    text = " ".join(text.replace("\0", " ").split())
     if language == "zh":
         text = _AFTER_HAN.sub(lambda match: _FULL_WIDTH[match[1]], text)
     return text

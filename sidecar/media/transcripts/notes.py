@@ -20,6 +20,7 @@ from sidecar.vault.schemas import Note, TranscriptOrigin, TranscriptPassage
 
 # Characters that would turn spoken words into Markdown, and what begins a block at a line's start.
 _INLINE: Final = re.compile(r"([\\`*_\[\]<>$~|])")
+_ENTITY: Final = re.compile(r"&(?=#?\w+;)")
 _HASH: Final = re.compile(r"(?<!\S)#")
 _BLOCK_START: Final = re.compile(r"^(?:([-+=])|(\d{1,9})([.)]))(?=\s|$|[-=])")
 _FRONT_MATTER: Final = re.compile(
@@ -188,7 +189,7 @@ def clock_time(seconds: float) -> str:
 
 def escape_markdown(text: str) -> str:
     """Return *text* so that Markdown shows it as it is."""
-    return _HASH.sub(r"\\#", _INLINE.sub(r"\\\1", text))
+    return _HASH.sub(r"\\#", _ENTITY.sub(r"\\&", _INLINE.sub(r"\\\1", text)))
 
 
 def split_front_matter(content: str) -> tuple[str, str]:

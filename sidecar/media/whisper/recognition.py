@@ -57,15 +57,19 @@ def timed_prompt(model: "WhisperModel", language: str, text: str) -> list[int]:
 
 
 def prompted(model: "WhisperModel", prompt: list[int]) -> "WhisperModel":
-    """Return a model that hears *prompt* before each window before which it would hear nothing.
+    """Return a model that hears *prompt* before what was said, also where it would have forgotten it.
 
-    Those are all windows of a batch, and each one behind a window that it was unsure of, where the
-    recogniser forgets all that was before, its initial prompt too.
+    It forgets all that was before, its initial prompt too, behind a window that it was unsure of; and
+    the windows of a batch have no initial prompt.
     """
     result: Any = copy.copy(model)
+    room = model.max_length // 2 - 1 - len(prompt)
 
     def get_prompt(tokenizer: "Tokenizer", previous: list[int], **options: Any) -> list[int]:
-        return model.get_prompt(tokenizer, previous or prompt, **options)
+        if previous[: len(prompt)] != prompt:
+            previous = [*prompt, *(previous[-room:] if room > 0 else [])]
+        tokens: list[int] = model.get_prompt(tokenizer, previous, **options)
+        return tokens
 
     result.get_prompt = get_prompt
     return cast("WhisperModel", result)

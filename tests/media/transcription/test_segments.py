@@ -27,6 +27,10 @@ def test_empty_segments_are_left_out() -> None:
     assert segments_of([_raw(0, 1, "  ")], 10.0, "en") == []
 
 
+def test_what_no_text_file_can_hold_is_left_out() -> None:
+    assert segments_of([_raw(0, 1, "one\0two\0")], 10.0, "en")[0]["text"] == "one two"
+
+
 def test_a_segment_ends_with_the_recording_at_the_latest() -> None:
     assert segments_of([_raw(3, 12)], 10.0, "en")[0]["end_time"] == 10.0
 

@@ -52,6 +52,9 @@ async def test_spoken_words_are_no_markdown() -> None:
     assert (
         escape_markdown("a*b* [x] <b> #tag C# $1 `c`") == r"a\*b\* \[x\] \<b\> \#tag C# \$1 \`c\`"
     )
+    assert (
+        escape_markdown("R&D, AT&T; &copy; &#169; &lt;b") == r"R&D, AT\&T; \&copy; \&#169; \&lt;b"
+    )
     plain = render(
         [_passage("1. first"), _passage("- dash"), _passage("2026 was")],
         times=False,
@@ -142,6 +145,8 @@ async def test_only_a_finished_transcript_becomes_a_note(
         ({"folder": "C:\\x"}, 422, "VALIDATION_ERROR"),
         ({"template_id": "lecture"}, 404, "RESOURCE_NOT_FOUND"),
         ({"colour": "red"}, 422, "VALIDATION_ERROR"),
+        ({"title": "a\0b"}, 422, "VALIDATION_ERROR"),
+        ({"folder": "a\0b"}, 422, "VALIDATION_ERROR"),
     ],
 )
 async def test_a_wrong_request_writes_nothing(

@@ -3,6 +3,7 @@ from typing import Any
 
 import httpx
 import pytest
+from pydantic import ValidationError
 
 from sidecar.kernel.errors import ProjectError
 from sidecar.media.schemas import RevisionEdit
@@ -86,6 +87,7 @@ async def test_of_two_edits_at_once_one_succeeds(media: MediaClient, short: dict
         {"speakers": {"SPEAKER_00": "Ann"}},
         {"segments": [{"segment_id": "segment_0001"}]},
         {"start_time": 0},
+        {"segments": [{"segment_id": "segment_0001", "text": "no text file\0 holds this"}]},
     ],
 )
 async def test_an_edit_that_fits_nothing_is_refused(
@@ -125,3 +127,5 @@ async def test_a_name_is_shown_on_every_segment_of_its_label() -> None:
     for wrong in ({"SPEAKER_01": "  "}, {"SPEAKER_02": "Bob"}, {"Ann": "Bob"}):
         with pytest.raises(ProjectError, match="VALIDATION_ERROR"):
             _checked_names(segments, RevisionEdit(base_revision=1, speakers=wrong))
+    with pytest.raises(ValidationError):
+        RevisionEdit(base_revision=1, speakers={"SPEAKER_01": "L\0i"})
