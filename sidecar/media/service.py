@@ -13,6 +13,7 @@ from sidecar.local_models.service import AttemptLog, InstalledModels, LocalModel
 from sidecar.media.attachments.service import (
     TRANSCRIPTION,
     AttachmentFile,
+    AttachmentLimits,
     AttachmentService,
     AttachmentUser,
     CurrentVault,
@@ -90,7 +91,11 @@ class MediaService:
         self.events = events
         profiles = TranscriptionProfiles(paths.root)
         self.attachments = AttachmentService(
-            database, paths, vault, workers, profiles.attachment_limit
+            database,
+            paths,
+            vault,
+            workers,
+            AttachmentLimits(profiles.attachment_limit, profiles.attachment_retention_days),
         )
         recogniser = self._recogniser = Recogniser(
             self.attachments,

@@ -20,7 +20,6 @@ from sidecar.chat.attachments import AttachmentReader
 from sidecar.chat.turn_tools import ToolSource
 from sidecar.documents.service import ExtractedText
 from sidecar.kernel.errors import ProjectError
-from sidecar.media.attachments import service as stored_attachments
 from tests.app_client import MODELS_DIR
 from tests.chat.conftest import Chat, eventually, running_chat
 from tests.fakes import anthropic, ollama, openai_chat, openai_responses
@@ -449,7 +448,7 @@ async def test_an_attachment_of_a_chat_is_in_use(
         for message in await chat.messages(talk)
     ]
     # Old enough to go, were it not for the messages.
-    monkeypatch.setattr(stored_attachments, "RETENTION_DAYS", -1)
+    monkeypatch.setattr(chat.app.services.media.attachments, "_retention_seconds", -86_400)
     other = await chat.attach(word(tmp_path, "the other text"))
     assert await chat.app.services.media.attachments.clean_up() >= 1
     assert (await chat.app.http.get(f"/api/media/attachments/{other}")).status_code == 404

@@ -35,7 +35,6 @@ from sidecar.media.store import StoredAttachment
 
 log = get_logger(__name__)
 
-RETENTION_DAYS: Final = 7
 CLEANUP_SECONDS: Final = 6 * 60 * 60.0
 TRANSCRIPTION: Final = "transcription"
 PROBE_WORKER: Final = WorkerSpec("probe", idle_seconds=30.0, silence_seconds=30.0)
@@ -48,6 +47,14 @@ class CurrentVault(Protocol):
     def require_vault_id(self) -> str:
         """Return the id of the open vault, or raise ``VAULT_NOT_OPEN``."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentLimits:
+    """The largest upload in bytes, and how many days a file is kept that nothing refers to."""
+
+    size: int
+    retention_days: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +90,10 @@ class AttachmentService:
         paths: DataPaths,
         vault: CurrentVault,
         workers: WorkerPool,
-        size_limit: int,
+        limits: AttachmentLimits,
     ) -> None:
-        self.size_limit = size_limit
+        self.size_limit = limits.size
+        self._retention_seconds = limits.retention_days * 86_400
         self._database = database
         self._paths = paths
         self._vault = vault
@@ -282,7 +290,7 @@ class AttachmentService:
         def change(tx: Transaction) -> list[StoredAttachment]:
             old = [
                 attachment
-                for attachment in store.unreferenced_before(tx, utc_in(-RETENTION_DAYS * 86_400))
+                for attachment in store.unreferenced_before(tx, utc_in(-self._retention_seconds))
                 if not _used_by(self._users, tx, attachment.attachment_id)
             ]
             for attachment in old:

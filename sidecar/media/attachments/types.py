@@ -1,5 +1,6 @@
 """Which files can be attached, and what a file is by its content."""
 
+import mmap
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,5 +88,9 @@ def _is_opc(path: Path, part: str) -> bool:
 
 
 def _is_ole_presentation(path: Path) -> bool:
-    content = path.read_bytes()
-    return content.startswith(_OLE_MAGIC) and _OLE_POWERPOINT in content
+    with path.open("rb") as file:
+        if file.read(len(_OLE_MAGIC)) != _OLE_MAGIC:
+            return False
+        # Not into memory: how large a file may be is for the settings to say.
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return content.find(_OLE_POWERPOINT) >= 0

@@ -1,10 +1,15 @@
 """Transcription profiles: how the local model is run, by name.
 
 ``default`` is always there. A file in the data directory, ``transcription.json``, can change it, add
-others and raise the limit of uploads; it is written by the user or the host, never by a request:
+others, raise the limit of uploads and keep unused attachments longer; it is written by the user or the
+host, never by a request:
 
     {"attachment_limit_mib": 200,
+     "attachment_retention_days": 30,
      "profiles": {"interview": {"model": "whisper-large-v3", "beam_size": 8, "vault_terms": false}}}
+
+A profile is read anew for each recording. The two settings of attachments, and how many recordings are
+recognised at once, hold from the next start on.
 """
 
 from pathlib import Path
@@ -20,6 +25,8 @@ log = get_logger(__name__)
 SETTINGS_FILE: Final = "transcription.json"
 DEFAULT_PROFILE: Final = "default"
 DEFAULT_LIMIT_MIB: Final = 25
+DEFAULT_RETENTION_DAYS: Final = 7
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 ProfileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 Device = Literal["auto", "cpu", "cuda"]
@@ -72,6 +79,8 @@ class TranscriptionSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     attachment_limit_mib: int = Field(DEFAULT_LIMIT_MIB, ge=1, le=4096)
+    attachment_retention_days: int = Field(DEFAULT_RETENTION_DAYS, ge=1, le=36_500)
+    """How long an attachment is kept that nothing refers to."""
     profiles: dict[ProfileName, TranscriptionProfile] = Field(default_factory=dict)
 
 
@@ -93,7 +102,9 @@ class TranscriptionProfiles:
             stamp = (status.st_mtime_ns, status.st_size)
             if stamp != self._stamp:
                 self._stamp = stamp
-                self._settings = TranscriptionSettings.model_validate_json(self._path.read_bytes())
+                # Editors on Windows begin a file with a mark.
+                content = self._path.read_bytes().removeprefix(_BYTE_ORDER_MARK)
+                self._settings = TranscriptionSettings.model_validate_json(content)
                 self.wrong_at = None
         except FileNotFoundError:
             self._stamp, self._settings, self.wrong_at = None, TranscriptionSettings(), None
@@ -113,6 +124,11 @@ class TranscriptionProfiles:
     def attachment_limit(self) -> int:
         """The size of the largest file that can be uploaded, in bytes."""
         return self._settings.attachment_limit_mib * 1024 * 1024
+
+    @property
+    def attachment_retention_days(self) -> int:
+        """How many days an attachment is kept that nothing refers to."""
+        return self._settings.attachment_retention_days
 
     @property
     def most_parallel_jobs(self) -> int:

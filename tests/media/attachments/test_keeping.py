@@ -9,7 +9,7 @@ import pytest
 
 from host_bridge.launcher import Sidecar
 from sidecar.kernel.clock import utc_in
-from sidecar.media.attachments.service import RETENTION_DAYS
+from sidecar.media.transcription.profiles import DEFAULT_RETENTION_DAYS, SETTINGS_FILE
 from sidecar.media.whisper.client import SPEECH_WORKER
 from tests.app_client import RunningApp, running_app
 from tests.media.attachments.test_uploads import recording_of_size
@@ -67,7 +67,12 @@ async def test_without_a_vault_nothing_can_be_uploaded(tmp_path: Path) -> None:
     "media.attachments.cleanup-keeps-references",
     "media.idempotency.expired",
 )
-async def test_what_nobody_uses_is_removed_after_its_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize("days", [DEFAULT_RETENTION_DAYS, 30])
+async def test_what_nobody_uses_is_removed_after_its_time(tmp_path: Path, days: int) -> None:
+    if days != DEFAULT_RETENTION_DAYS:
+        (tmp_path / "data").mkdir()
+        settings = f'\ufeff{{"attachment_retention_days": {days}}}'
+        (tmp_path / "data" / SETTINGS_FILE).write_text(settings, "utf-8")
     async with running_app(tmp_path, models_dirs=()) as app:
         media = MediaClient(app)
         used = await media.transcribed(encoded(samples_of(JFK)[:RATE], "flac"))
@@ -80,8 +85,8 @@ async def test_what_nobody_uses_is_removed_after_its_time(tmp_path: Path) -> Non
         day = 86_400
         for attachment_id, age in (
             (used["attachment_id"], 100 * day),
-            (old["attachment_id"], RETENTION_DAYS * day + 60),
-            (young["attachment_id"], RETENTION_DAYS * day - 60),
+            (old["attachment_id"], days * day + 60),
+            (young["attachment_id"], days * day - 60),
             (shown["attachment_id"], 100 * day),
         ):
             await app.services.database.write(
