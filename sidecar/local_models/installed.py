@@ -42,6 +42,17 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def describe(folder: Path, model_id: str, hashes: dict[str, str]) -> None:
+    """Write the manifest of a folder that somebody put there, if all of its files are there.
+
+    Whether they are what their hashes say, only :meth:`FileChecks.verify` tells.
+    """
+    try:
+        write_manifest(folder, model_id, "found", hashes)
+    except OSError as error:
+        log.warning("models.not_noted", extra={"reason": type(error).__name__})
+
+
 def write_manifest(folder: Path, model_id: str, origin: str, hashes: dict[str, str]) -> None:
     """Describe the files of *folder*, whose hashes are given by their relative paths."""
     files = []

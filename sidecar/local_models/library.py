@@ -10,7 +10,7 @@ from typing import Final
 from sidecar.kernel.logging import get_logger
 from sidecar.local_models.catalogue import Catalogue, CatalogueModel, Purpose, is_model_id
 from sidecar.local_models.finder import MODEL_FILE, LocalModels
-from sidecar.local_models.installed import MANIFEST, disk_bytes
+from sidecar.local_models.installed import MANIFEST, describe, disk_bytes
 
 log = get_logger(__name__)
 
@@ -210,11 +210,20 @@ class ModelLibrary:
     def verify(self, known: Known) -> None:
         """Read an installed model whole; what is found counts from then on. May take a minute.
 
-        A folder that nobody wrote a manifest for is judged by its structure alone, as in a list.
+        A folder in the managed one that somebody put there gets a manifest first, with what the catalogue
+        says of its files. Any other without one is judged by its structure alone, as in a list.
         """
-        if known.folder is not None:
-            self._finder.files.verify(known.folder, note=known.removable)
-            self._finder.forget()
+        if known.folder is None:
+            return
+        entry = known.entry
+        described = known.damaged or (known.folder / MANIFEST).exists()
+        if entry and known.removable and not described:
+            hashes = {file.path: file.sha256 for file in entry.files if file.sha256}
+            # One that left a file out would tell later that nothing is missing.
+            if len(hashes) == len(entry.files):
+                describe(known.folder, known.model_id, hashes)
+        self._finder.files.verify(known.folder, note=known.removable)
+        self._finder.forget()
 
     def discard(self, staged: Path) -> None:
         """Delete a staging folder of no further use."""

@@ -236,6 +236,24 @@ async def test_what_a_disk_spoils_is_found_by_reading(desk: Desk, restarted: boo
 
 
 @pytest.mark.proves("local-models.verify.post")
+async def test_what_somebody_put_there_is_held_to_the_catalogue(desk: Desk) -> None:
+    """Its structure says nothing of what is in its texts."""
+    desk.folder().mkdir()
+    for name, content in CONTENTS.items():
+        (desk.folder() / name).write_bytes(content)
+    assert (await desk.post("verify")).json()["status"] == "installed"
+    (desk.folder() / "installed.json").unlink()
+    (desk.folder() / "tokenizer.json").write_text("{}", encoding="utf-8")
+    assert (await desk.model())["status"] == "installed"
+    assert (await desk.post("verify")).json()["status"] == "damaged"
+    (desk.folder() / "installed.json").unlink()
+    (desk.folder() / "tokenizer.json").unlink()
+    for _ in range(2):
+        assert (await desk.post("verify")).json()["status"] == "damaged"
+    assert (await desk.downloaded())["status"] == "installed"
+
+
+@pytest.mark.proves("local-models.verify.post")
 async def test_only_what_lies_there_is_verified(desk: Desk) -> None:
     answer = await desk.post("verify")
     assert (answer.status_code, answer.json()["error"]["code"]) == (
