@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sidecar.kernel.worker_process import Task, WorkerServer, WorkFailed
 from sidecar.media.audio.decoding import SAMPLE_RATE, DecodedAudio, UnreadableAudioError, decode
 from sidecar.media.speakers.voice_model import VoiceModel
+from sidecar.media.whisper.speech_pieces import find_speech
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,6 +22,14 @@ LEAST_SPEECH_SECONDS: Final = 0.5
 STRETCH_SECONDS: Final = 10.0
 # More speech than this says nothing new of a voice.
 MOST_SPEECH_SECONDS: Final = 60.0
+# Short pauses are cut out, too: they say nothing of a voice.
+SPEECH_SEARCH: Final = {
+    "enabled": True,
+    "threshold": 0.5,
+    "min_speech_ms": 0,
+    "min_silence_ms": 300,
+    "speech_pad_ms": 50,
+}
 _BLOCK: Final = 1 << 20
 
 
@@ -102,11 +111,11 @@ def _decoded(path: str) -> DecodedAudio:
 def _speech(audio: DecodedAudio) -> "NDArray[np.float32]":
     """Return the speech of a recording without its pauses."""
     import numpy as np  # noqa: PLC0415 - heavy
-    from faster_whisper.vad import VadOptions, get_speech_timestamps  # noqa: PLC0415 - heavy
 
-    options = VadOptions(min_silence_duration_ms=300, speech_pad_ms=50)
-    pieces = get_speech_timestamps(audio.samples, options)
-    parts = [audio.samples[piece["start"] : piece["end"]] for piece in pieces]
+    parts = [
+        audio.samples[piece["start"] : piece["end"]]
+        for piece in find_speech(audio.samples, SPEECH_SEARCH)
+    ]
     return np.concatenate(parts) if parts else np.zeros(0, np.float32)
 
 
