@@ -1,7 +1,9 @@
 """How this machine gets out: kept as settings, read by whoever fetches something."""
 
+import ipaddress
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import urlsplit
 
 from sidecar.kernel.database import Readable, Transaction
 from sidecar.kernel.setting_store import get_setting, put_setting
@@ -27,3 +29,12 @@ def write_network(tx: Transaction, network: Network) -> None:
     """Store it whole."""
     put_setting(tx, PROXY_SETTING, network.proxy)
     put_setting(tx, CA_FILE_SETTING, network.ca_file)
+
+
+def is_this_machine(url: str) -> bool:
+    """Whether an address leads to this machine itself, which is asked directly whatever proxy is set."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")

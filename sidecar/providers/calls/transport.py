@@ -7,17 +7,15 @@ and certificate authorities come from the settings, and where these say nothing,
 
 import asyncio
 import contextlib
-import ipaddress
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.logging import get_logger
-from sidecar.kernel.network_settings import Network
+from sidecar.kernel.network_settings import Network, is_this_machine
 from sidecar.kernel.outbound_http import USER_AGENT, OutboundError, tls_context
 from sidecar.providers.failures import UpstreamError, failure_of_answer
 
@@ -237,7 +235,7 @@ class Transport:
         return failure
 
     async def _client(self, upstream: Upstream) -> "httpx.AsyncClient":
-        direct = _is_this_machine(upstream.base_url)
+        direct = is_this_machine(upstream.base_url)
         key = (upstream.network, direct)
         if key not in self._clients:
             async with self._making:
@@ -318,14 +316,6 @@ def _make_client(upstream: Upstream, direct: bool, timeouts: Timeouts) -> "httpx
     # Two providers at one address are two accounts.
     client.cookies.jar.set_policy(http.cookiejar.DefaultCookiePolicy(allowed_domains=[]))
     return client
-
-
-def _is_this_machine(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def _json_request(body: Any) -> dict[str, Any]:
