@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from sidecar.kernel import job_store
-from sidecar.kernel.catalogue import localise
 from sidecar.kernel.credentials import CredentialStore
 from sidecar.kernel.database import Database, Readable, Transaction
-from sidecar.kernel.errors import ErrorBody, ProjectError
+from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.events import EventLog, last_sequence
 from sidecar.kernel.job_store import Job
 from sidecar.kernel.jobs import JobContext, JobEngine, JobKind, JobOutcome
@@ -33,13 +32,8 @@ from sidecar.local_models.library import (
     Known,
     ModelLibrary,
 )
-from sidecar.local_models.schemas import (
-    DiagnosticsResponse,
-    LocalModel,
-    LocalModelListResponse,
-    ModelStatus,
-    ModelTransfer,
-)
+from sidecar.local_models.listing import newest_transfers, shown
+from sidecar.local_models.schemas import DiagnosticsResponse, LocalModel, LocalModelListResponse
 
 __all__ = [
     "Attempt",
@@ -141,7 +135,7 @@ class LocalModelService:
 
     async def page(self, query: PageQuery) -> LocalModelListResponse:
         """Return a page of the models. Loads and fetches nothing."""
-        transfers = await self._database.read(_newest_transfers)
+        transfers = await self._database.read(newest_transfers)
         known = await asyncio.to_thread(self.library.all)
         page = known[query.offset : query.offset + query.limit]
         return LocalModelListResponse(
@@ -150,7 +144,7 @@ class LocalModelService:
 
     async def get(self, model_id: str) -> LocalModel:
         """Return a model, or raise ``MODEL_NOT_FOUND``."""
-        transfers = await self._database.read(_newest_transfers)
+        transfers = await self._database.read(newest_transfers)
         return (await self._shown([await self._known(model_id)], transfers))[0]
 
     async def beginning(self, model_id: str) -> int:
@@ -178,7 +172,7 @@ class LocalModelService:
     ) -> list[LocalModel]:
         """*transfers* are older than *models*: a transfer that is over has put its model in place."""
         used = await self._folders_in_use()
-        return [_local_model(known, transfers.get(known.model_id), used) for known in models]
+        return [shown(known, transfers.get(known.model_id), used) for known in models]
 
     async def _folders_in_use(self) -> set[Path]:
         return {folder for find in self._used for folder in await find()}
@@ -370,51 +364,3 @@ def _active_job(conn: Readable, model_id: str) -> Job | None:
     transfer = store.get_transfer(conn, model_id)
     job = job_store.get(conn, transfer.kind, transfer.job_id) if transfer else None
     return job if job is not None and not job.is_terminal else None
-
-
-def _newest_transfers(conn: Readable) -> dict[str, Job]:
-    jobs = (
-        (transfer.model_id, job_store.get(conn, transfer.kind, transfer.job_id))
-        for transfer in store.transfers(conn)
-    )
-    return {model_id: job for model_id, job in jobs if job is not None}
-
-
-def _local_model(known: Known, job: Job | None, used: set[Path]) -> LocalModel:
-    entry = known.entry
-    return LocalModel(
-        model_id=known.model_id,
-        display_name=entry.display_name if entry else known.model_id,
-        purpose=known.purpose,
-        status=_status(known, job),
-        disk_bytes=known.disk_bytes,
-        download=_transfer(job) if job else None,
-        in_use=known.folder is not None and known.folder in used,
-        removable=known.removable,
-        download_bytes=entry.size_bytes if entry else None,
-        hashes_known=entry is not None and all(file.sha256 for file in entry.files),
-        languages=list(entry.languages) if entry else [],
-        licence=entry.licence if entry else None,
-        recommended=entry is not None and entry.recommended,
-        gated=entry is not None and entry.gated,
-        page_url=entry.page if entry else None,
-        runtime=entry.runtime if entry else "bundled",
-    )
-
-
-def _status(known: Known, job: Job | None) -> ModelStatus:
-    if job is not None and not job.is_terminal:
-        return "downloading"
-    if known.folder is None:
-        return "not_installed"
-    return "damaged" if known.damaged else "installed"
-
-
-def _transfer(job: Job) -> ModelTransfer:
-    progress, error = job.progress or {}, job.error
-    return ModelTransfer(
-        status=job.status,
-        bytes=progress.get("bytes", 0),
-        total=progress.get("total"),
-        error=ErrorBody(**localise(error.body()["error"])) if error else None,
-    )
