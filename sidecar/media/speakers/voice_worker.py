@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from sidecar.kernel.worker_process import Task, WorkerServer, WorkFailed
-from sidecar.media.audio.decoding import SAMPLE_RATE, DecodedAudio, UnreadableAudioError, decode
+from sidecar.media.audio.decoding import (
+    SAMPLE_RATE,
+    DecodedAudio,
+    UnreadableAudioError,
+    as_sound,
+    decode,
+)
 from sidecar.media.speakers.voice_model import VoiceModel
 from sidecar.media.whisper.speech_pieces import find_speech
 
@@ -44,8 +50,6 @@ class VoiceWorker:
 
         Returns its ``duration`` in seconds.
         """
-        import numpy as np  # noqa: PLC0415 - heavy
-
         audio = _decoded(params["path"])
         with wave.open(params["target"], "wb") as file:
             file.setnchannels(1)
@@ -53,8 +57,7 @@ class VoiceWorker:
             file.setframerate(SAMPLE_RATE)
             for start in range(0, len(audio.samples), _BLOCK):
                 task.check()
-                block = audio.samples[start : start + _BLOCK] * 32767.0
-                file.writeframes(np.clip(np.rint(block), -32768, 32767).astype("<i2").tobytes())
+                file.writeframes(audio.samples[start : start + _BLOCK].astype("<i2").tobytes())
         return {"duration": audio.duration}
 
     def vector(self, params: dict[str, Any], task: Task) -> dict[str, Any]:
@@ -116,7 +119,7 @@ def _speech(audio: DecodedAudio) -> "NDArray[np.float32]":
         audio.samples[piece["start"] : piece["end"]]
         for piece in find_speech(audio.samples, SPEECH_SEARCH)
     ]
-    return np.concatenate(parts) if parts else np.zeros(0, np.float32)
+    return as_sound(np.concatenate(parts)) if parts else np.zeros(0, np.float32)
 
 
 def _stretches(speech: "NDArray[np.float32]") -> "list[NDArray[np.float32]]":

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from sidecar.media.audio.decoding import SAMPLE_RATE
+from sidecar.media.audio.decoding import SAMPLE_RATE, as_sound
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +26,7 @@ class Stretch:
     pieces: list[Piece]
 
 
-def find_speech(samples: "NDArray[np.float32]", vad: dict[str, Any]) -> list[Piece]:
+def find_speech(samples: "NDArray[np.int16]", vad: dict[str, Any]) -> list[Piece]:
     """Return the pieces of speech in order; all of it where the search is turned off."""
     if not vad["enabled"]:
         return [
@@ -43,7 +43,7 @@ def find_speech(samples: "NDArray[np.float32]", vad: dict[str, Any]) -> list[Pie
     )
     pieces: list[Piece] = []
     for start in range(0, len(samples), BLOCK_SAMPLES):
-        block = samples[start : start + BLOCK_SAMPLES]
+        block = as_sound(samples[start : start + BLOCK_SAMPLES])
         pieces += [
             {"start": start + piece["start"], "end": start + piece["end"]}
             for piece in get_speech_timestamps(block, options)
@@ -51,7 +51,7 @@ def find_speech(samples: "NDArray[np.float32]", vad: dict[str, Any]) -> list[Pie
     return pieces
 
 
-def stretches(samples: "NDArray[np.float32]", pieces: list[Piece]) -> Iterator[Stretch]:
+def stretches(samples: "NDArray[np.int16]", pieces: list[Piece]) -> Iterator[Stretch]:
     """Yield the speech in stretches of about five minutes, cut in a pause if there is one."""
     import numpy as np  # noqa: PLC0415
 
@@ -70,6 +70,6 @@ def stretches(samples: "NDArray[np.float32]", pieces: list[Piece]) -> Iterator[S
         yield _joined(samples, gathered, np)
 
 
-def _joined(samples: "NDArray[np.float32]", pieces: list[Piece], np: Any) -> Stretch:
+def _joined(samples: "NDArray[np.int16]", pieces: list[Piece], np: Any) -> Stretch:
     parts = [samples[piece["start"] : piece["end"]] for piece in pieces]
-    return Stretch(parts[0] if len(parts) == 1 else np.concatenate(parts), pieces)
+    return Stretch(as_sound(np.concatenate(parts)), pieces)
