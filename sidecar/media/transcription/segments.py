@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from sidecar.media.cjk import run_on
+
 Segment = dict[str, Any]
 
 # The recogniser writes Mandarin with ASCII punctuation.
@@ -68,7 +70,7 @@ def _words(
 
 def transcript_text(segments: Iterable[Mapping[str, Any]]) -> str:
     """Return the text of *segments* in order."""
-    return " ".join(segment["text"] for segment in segments)
+    return run_on(segment["text"] for segment in segments)
 
 
 def _tidy(text: str, language: str | None) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Final
 
-from sidecar.media.cjk import is_cjk
+from sidecar.media.cjk import run_on
 from sidecar.vault.schemas import TranscriptPassage
 
 Layout = Callable[[Sequence[TranscriptPassage]], list[TranscriptPassage]]
@@ -35,10 +35,7 @@ def as_dialogue(passages: Sequence[TranscriptPassage]) -> list[TranscriptPassage
 
 
 def _joined(passages: Sequence[TranscriptPassage]) -> TranscriptPassage:
-    text = ""
-    for passage in passages:
-        has_blank = text and not is_cjk(text[-1] + passage.text[:1])
-        text += (" " if has_blank else "") + passage.text
+    text = run_on(passage.text for passage in passages)
     first, last = passages[0], passages[-1]
     return TranscriptPassage(text, first.start_time, last.end_time, first.speaker)
 

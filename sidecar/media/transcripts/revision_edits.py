@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from sidecar.media.cjk import is_cjk
+from sidecar.media.cjk import run_on
 from sidecar.media.input_errors import invalid
 from sidecar.media.schemas import RevisionEdit, SegmentEdit, SegmentMerge, SegmentSplit
 from sidecar.media.transcription.segments import Segment
@@ -143,14 +143,10 @@ def _merged(segments: list[Segment], merges: Sequence[SegmentMerge]) -> list[Seg
 
 
 def _joined(segments: Sequence[Segment]) -> Segment:
-    text = ""
-    for segment in segments:
-        has_blank = text and segment["text"] and not is_cjk(text[-1] + segment["text"][0])
-        text += (" " if has_blank else "") + segment["text"]
     every_word = all(segment["words"] for segment in segments if segment["text"])
     return segments[0] | {
         "end_time": segments[-1]["end_time"],
-        "text": text,
+        "text": run_on(segment["text"] for segment in segments),
         "confidence": _joined_confidence(segments),
         "words": [word for segment in segments for word in segment["words"]] if every_word else [],
     }

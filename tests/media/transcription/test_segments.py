@@ -23,6 +23,13 @@ def test_segments_are_put_in_order_and_numbered() -> None:
     assert transcript_text(found) == "one two"
 
 
+def test_chinese_sentences_follow_one_another_without_a_blank() -> None:
+    texts = ("调度的目标有三个。", "先来先服务。", "FCFS.", "Round robin.", "", "完成了80%", "预计")
+    assert transcript_text({"text": text} for text in texts) == (
+        "调度的目标有三个。先来先服务。 FCFS. Round robin.完成了80%预计"
+    )
+
+
 def test_empty_segments_are_left_out() -> None:
     assert segments_of([_raw(0, 1, "  ")], 10.0, "en") == []
 
