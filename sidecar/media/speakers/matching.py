@@ -4,6 +4,8 @@ import asyncio
 import json
 import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -30,6 +32,9 @@ log = get_logger(__name__)
 
 PURPOSE: Final = "speaker_matching"
 NOT_INSTALLED: Final = "LOCAL_MODEL_NOT_INSTALLED"
+_OF_A_RECORDING: Final = frozenset(
+    {"ATTACHMENT_NOT_FOUND", "UNSUPPORTED_AUDIO_FORMAT", "AUDIO_TOO_SHORT"}
+)
 
 
 class RemoteSpeakerMatcher(Protocol):
@@ -99,8 +104,8 @@ class SpeakerMatching:
     async def match(self, request: SpeakerMatchRequest) -> SpeakerMatch:
         """Compare two recordings. Cancelling the task that runs this ends the work, remote or local.
 
-        Raises ``ATTACHMENT_NOT_FOUND`` with the field in its details, ``UNSUPPORTED_AUDIO_FORMAT``,
-        ``AUDIO_TOO_SHORT``, or ``LOCAL_MODEL_NOT_INSTALLED`` where nobody can do it.
+        Raises ``ATTACHMENT_NOT_FOUND``, ``UNSUPPORTED_AUDIO_FORMAT`` or ``AUDIO_TOO_SHORT`` with the
+        field in its details, or ``LOCAL_MODEL_NOT_INSTALLED`` where nobody can do it.
         """
         recording = await self._recording(request.attachment_id, "attachment_id")
         reference = await self._recording(
@@ -169,9 +174,11 @@ class SpeakerMatching:
         )
         with self._use.of(model.folder):
             async with attempt:
-                voice = await self._voices.voice(recording, model.folder)
+                with _told_of("attachment_id"):
+                    voice = await self._voices.voice(recording, model.folder)
                 facts.device, facts.load_ms = voice.device, voice.load_ms
-                other = await self._voices.voice(reference, model.folder)
+                with _told_of("reference_attachment_id"):
+                    other = await self._voices.voice(reference, model.folder)
         facts.duration_ms = round(1000 * (time.monotonic() - began)) - (voice.load_ms or 0)
         return calibration.score(_cosine(voice, other))
 
@@ -206,6 +213,17 @@ class SpeakerMatching:
             error_code=code,
         )
         self._attempts.add(tx, call)
+
+
+@contextmanager
+def _told_of(field: str) -> Iterator[None]:
+    """Say which of the two recordings it is that can't be used."""
+    try:
+        yield
+    except ProjectError as error:
+        if error.code not in _OF_A_RECORDING:
+            raise
+        raise ProjectError(error.code, details=error.details | {"field": field}) from error
 
 
 def _sent(file: AttachmentFile, name: str) -> RemoteRecording:

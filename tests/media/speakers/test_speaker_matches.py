@@ -112,9 +112,14 @@ async def test_one_voice_scores_higher_than_two(
 async def test_too_little_speech_has_no_score(
     app: RunningApp, recordings: dict[str, str], name: str
 ) -> None:
-    for one, other in ((name, "jfk-a"), ("jfk-a", name)):
+    for one, other, field in (
+        (name, "jfk-a", "attachment_id"),
+        ("jfk-a", name, "reference_attachment_id"),
+    ):
         answer = await ask(app, recordings[one], recordings[other])
         assert (answer.status_code, code_of(answer)) == (400, "AUDIO_TOO_SHORT")
+        # Which of the two has to be recorded anew.
+        assert answer.json()["error"]["details"] == {"field": field}
 
 
 @pytest.mark.proves("media.speaker-matches.attachment-not-found", "media.speaker-matches.invalid")
