@@ -11,12 +11,12 @@ from sidecar.chat import router as chat_router
 from sidecar.credentials import router as credentials_router
 from sidecar.credentials.service import CredentialService
 from sidecar.export import router as export_router
-from sidecar.kernel.body_limit import MEBIBYTE, BodyLimit, BodyLimitMiddleware
-from sidecar.kernel.http_errors import install_error_handlers
-from sidecar.kernel.json_body import refuse_unstorable_json
+from sidecar.kernel.http.body_limit import MEBIBYTE, BodyLimit, BodyLimitMiddleware
+from sidecar.kernel.http.errors import install_error_handlers
+from sidecar.kernel.http.json_body import refuse_unstorable_json
+from sidecar.kernel.http.openapi import openapi_document
+from sidecar.kernel.http.security import SecurityMiddleware
 from sidecar.kernel.logging import get_logger
-from sidecar.kernel.openapi import openapi_document
-from sidecar.kernel.security import SecurityMiddleware
 from sidecar.kernel.settings import resolve_settings
 from sidecar.local_models import router as local_models_router
 from sidecar.media import router as media_router

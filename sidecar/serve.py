@@ -153,7 +153,7 @@ def _migrate(settings: Settings) -> None:
 
 
 def _bind(settings: Settings) -> socket.socket:
-    from sidecar.kernel.http_server import PortInUseError, bind_loopback  # noqa: PLC0415
+    from sidecar.kernel.http.server import PortInUseError, bind_loopback  # noqa: PLC0415
 
     try:
         return bind_loopback(settings.port)
@@ -188,7 +188,7 @@ class _Running:
 
     async def run(self) -> None:
         from sidecar.app import build_asgi  # noqa: PLC0415 - imported by now
-        from sidecar.kernel.http_server import HttpServer  # noqa: PLC0415
+        from sidecar.kernel.http.server import HttpServer  # noqa: PLC0415
         from sidecar.services import build_services  # noqa: PLC0415
 
         lifecycle = Lifecycle(self._start_watchdog)

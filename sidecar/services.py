@@ -11,10 +11,10 @@ from sidecar.kernel.credentials import CredentialStore
 from sidecar.kernel.database import Database
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.events import EventLog
-from sidecar.kernel.jobs import JobEngine
-from sidecar.kernel.security import SecurityGate
+from sidecar.kernel.http.security import SecurityGate
+from sidecar.kernel.jobs.engine import JobEngine
 from sidecar.kernel.settings import Settings
-from sidecar.kernel.workers import WorkerPool
+from sidecar.kernel.workers.client import WorkerPool
 from sidecar.local_models.service import (
     AttemptLog,
     InstalledModels,

@@ -16,7 +16,8 @@ WORKERS: Final = {
 PLAIN_SOURCES: Final = (
     "sidecar",
     "sidecar.kernel",
-    "sidecar.kernel.worker_process",
+    "sidecar.kernel.workers",
+    "sidecar.kernel.workers.process",
     "sidecar.media",
     "sidecar.media.speakers",
     "sidecar.media.speakers.diarization_worker",

@@ -11,7 +11,7 @@ import httpx
 
 from host_bridge.protocol import SessionSettings, new_token
 from sidecar.app import build_asgi
-from sidecar.kernel.http_server import HttpServer, bind_loopback
+from sidecar.kernel.http.server import HttpServer, bind_loopback
 from sidecar.kernel.migrations import migrate
 from sidecar.kernel.settings import resolve_settings
 from sidecar.services import Services, build_services

@@ -18,8 +18,8 @@ from sidecar.chat.schemas import (
 )
 from sidecar.chat.service import ChatService
 from sidecar.kernel.errors import ProjectError, error_responses
+from sidecar.kernel.http.sse import model_stream
 from sidecar.kernel.paging import PageQuery
-from sidecar.kernel.sse import model_stream
 
 MultipartChat = Callable[[Request], Awaitable[Response]]
 """Answers ``POST /api/chat`` with a ``multipart/form-data`` body."""

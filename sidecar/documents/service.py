@@ -12,8 +12,8 @@ from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.ids import new_id
 from sidecar.kernel.logging import get_logger
 from sidecar.kernel.paths import DataPaths
-from sidecar.kernel.worker_group import WorkerGroup
-from sidecar.kernel.workers import WorkerPool
+from sidecar.kernel.workers.client import WorkerPool
+from sidecar.kernel.workers.group import WorkerGroup
 
 log = get_logger(__name__)
 

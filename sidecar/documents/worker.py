@@ -19,7 +19,7 @@ from sidecar.documents.pictures import data_uri
 from sidecar.documents.refusal import Refused
 from sidecar.documents.text_output import TextOutput
 from sidecar.kernel.processes import kill_descendants
-from sidecar.kernel.worker_process import (
+from sidecar.kernel.workers.process import (
     OUT_OF_MEMORY,
     Task,
     WorkCancelled,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sidecar.kernel.clock import format_utc, parse_utc
-from sidecar.kernel.job_store import Job
+from sidecar.kernel.jobs.store import Job
 
 _OURS: Final = re.compile(r"(?P<job_id>export_[0-9a-z]+)\.(html|pdf|docx)")
 

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from sidecar.kernel.errors import ProjectError
-from sidecar.kernel.worker_group import WorkerGroup
-from sidecar.kernel.workers import WorkerPool
+from sidecar.kernel.workers.client import WorkerPool
+from sidecar.kernel.workers.group import WorkerGroup
 
 LOAD_SECONDS: Final = 60.0
 

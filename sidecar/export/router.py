@@ -14,10 +14,10 @@ from sidecar.export.schemas import (
 )
 from sidecar.export.service import MIME_TYPES, ExportService
 from sidecar.kernel.catalogue import localise
-from sidecar.kernel.content_disposition import content_disposition
 from sidecar.kernel.errors import error_responses
-from sidecar.kernel.job_models import JobProgress, OperationResponse
-from sidecar.kernel.job_store import Job
+from sidecar.kernel.http.content_disposition import content_disposition
+from sidecar.kernel.jobs.schemas import JobProgress, OperationResponse
+from sidecar.kernel.jobs.store import Job
 from sidecar.kernel.paging import page_of
 
 TAG: Final = "exports"

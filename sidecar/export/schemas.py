@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError
 
 from sidecar.export.colours.themes import DEFAULT_THEME, CodeTheme
 from sidecar.kernel.errors import ProjectError
-from sidecar.kernel.job_models import JobProgress
+from sidecar.kernel.jobs.schemas import JobProgress
 from sidecar.kernel.paging import Page, PageQuery, empty_as_absent
 
 MAX_MARKDOWN: Final = 200_000

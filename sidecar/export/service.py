@@ -24,11 +24,11 @@ from sidecar.export.schemas import ExportFormat, ExportListQuery, ExportRequest,
 from sidecar.kernel.catalogue import current_locale
 from sidecar.kernel.database import Database, Transaction
 from sidecar.kernel.errors import ProjectError
-from sidecar.kernel.job_store import Job
-from sidecar.kernel.jobs import JobContext, JobEngine, JobKind, JobOutcome
+from sidecar.kernel.jobs.engine import JobContext, JobEngine, JobKind, JobOutcome
+from sidecar.kernel.jobs.store import Job
 from sidecar.kernel.logging import get_logger
 from sidecar.kernel.paths import DataPaths
-from sidecar.kernel.workers import WorkerPool
+from sidecar.kernel.workers.client import WorkerPool
 
 log = get_logger(__name__)
 

@@ -16,7 +16,7 @@ from sidecar.export.exporter import ExportResult
 from sidecar.export.pipeline import Pipeline
 from sidecar.kernel.catalogue import set_default_locale
 from sidecar.kernel.errors import ProjectError
-from sidecar.kernel.worker_process import Task, WorkCancelled, WorkerServer, WorkFailed
+from sidecar.kernel.workers.process import Task, WorkCancelled, WorkerServer, WorkFailed
 
 _LOOKS_FOR_GARBAGE: Final = (50_000, 20, 20)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sidecar.kernel.errors import ProjectError
-from sidecar.kernel.jobs import JobContext
+from sidecar.kernel.jobs.engine import JobContext
 from sidecar.kernel.outbound_http import OutboundHttp
 from sidecar.local_models.catalogue import CatalogueModel
 from sidecar.local_models.fetching import RETRY_SECONDS, FileFetch

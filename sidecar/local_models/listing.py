@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from sidecar.kernel import job_store
 from sidecar.kernel.catalogue import localise
 from sidecar.kernel.database import Readable
 from sidecar.kernel.errors import ErrorBody
-from sidecar.kernel.job_store import Job
+from sidecar.kernel.jobs import store as job_store
+from sidecar.kernel.jobs.store import Job
 from sidecar.local_models import store
 from sidecar.local_models.library import Known
 from sidecar.local_models.schemas import LocalModel, ModelStatus, ModelTransfer

@@ -6,9 +6,9 @@ from fastapi import APIRouter, Header, Query, Response
 from starlette.convertors import StringConvertor, register_url_convertor
 
 from sidecar.kernel.errors import error_responses
-from sidecar.kernel.job_models import OperationResponse
+from sidecar.kernel.http.sse import resource_stream
+from sidecar.kernel.jobs.schemas import OperationResponse
 from sidecar.kernel.paging import PageQuery
-from sidecar.kernel.sse import resource_stream
 from sidecar.local_models.schemas import (
     DiagnosticsResponse,
     LocalModel,

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from sidecar.kernel.errors import ErrorBody
-from sidecar.kernel.job_store import JobStatus
+from sidecar.kernel.jobs.store import JobStatus
 from sidecar.kernel.paging import Page
 from sidecar.local_models.catalogue import Purpose
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from sidecar.kernel import job_store
 from sidecar.kernel.credentials import CredentialStore
 from sidecar.kernel.database import Database, Readable, Transaction
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.events import EventLog, last_sequence
-from sidecar.kernel.job_store import Job
-from sidecar.kernel.jobs import JobContext, JobEngine, JobKind, JobOutcome
+from sidecar.kernel.jobs import store as job_store
+from sidecar.kernel.jobs.engine import JobContext, JobEngine, JobKind, JobOutcome
+from sidecar.kernel.jobs.store import Job
 from sidecar.kernel.network_settings import read_network
 from sidecar.kernel.outbound_http import READ_SECONDS, OutboundHttp
 from sidecar.kernel.paging import PageQuery, page_of

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from sidecar.kernel.job_models import JobProgress
-from sidecar.kernel.job_store import JobStatus
+from sidecar.kernel.jobs.schemas import JobProgress
+from sidecar.kernel.jobs.store import JobStatus
 from sidecar.kernel.paging import Page, PageQuery, empty_as_absent
 from sidecar.media.attachments.types import Kind
 from sidecar.vault.schemas import StoredText

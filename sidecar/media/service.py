@@ -6,9 +6,9 @@ from typing import Protocol
 
 from sidecar.kernel.database import Database
 from sidecar.kernel.events import EventLog
-from sidecar.kernel.jobs import JobEngine
+from sidecar.kernel.jobs.engine import JobEngine
 from sidecar.kernel.paths import DataPaths
-from sidecar.kernel.workers import WorkerPool
+from sidecar.kernel.workers.client import WorkerPool
 from sidecar.local_models.service import AttemptLog, InstalledModels, LocalModels
 from sidecar.media.attachments.service import (
     TRANSCRIPTION,

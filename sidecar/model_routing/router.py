@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request, Response
 
 from sidecar.kernel.errors import error_responses
-from sidecar.kernel.hang_up import unless_hung_up
+from sidecar.kernel.http.hang_up import unless_hung_up
 from sidecar.model_routing.schemas import (
     Embeddings,
     EmbeddingsRequest,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sidecar.kernel.logging import get_logger
-from sidecar.kernel.workers import WorkerPool, WorkerSpec
+from sidecar.kernel.workers.client import WorkerPool, WorkerSpec
 from sidecar.retrieval.embedding import Embedder, Reranker, VectorSpace
 from sidecar.retrieval.models.client import ModelWorker, Note, Work, folder_of
 from sidecar.retrieval.models.description import (

@@ -8,8 +8,8 @@ from typing import Any, Final, Protocol
 from sidecar.kernel.clock import utc_now
 from sidecar.kernel.database import Database, Transaction
 from sidecar.kernel.errors import ProjectError
-from sidecar.kernel.job_store import Job
-from sidecar.kernel.jobs import JobContext, JobEngine, JobKind, JobOutcome
+from sidecar.kernel.jobs.engine import JobContext, JobEngine, JobKind, JobOutcome
+from sidecar.kernel.jobs.store import Job
 from sidecar.kernel.paging import PageQuery
 from sidecar.retrieval import store
 from sidecar.retrieval.full_text.index import rebuild_text

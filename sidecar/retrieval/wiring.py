@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from sidecar.kernel.database import Database
-from sidecar.kernel.jobs import JobEngine
+from sidecar.kernel.jobs.engine import JobEngine
 from sidecar.retrieval.embedding import ModelSource
 from sidecar.retrieval.full_text.leg import TextLeg
 from sidecar.retrieval.indexer import SearchIndexer

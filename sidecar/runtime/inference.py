@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from sidecar.kernel.errors import ProjectError
-from sidecar.kernel.jobs import JobEngine
+from sidecar.kernel.jobs.engine import JobEngine
 from sidecar.kernel.paging import PageQuery
 
 TRANSCRIPTION: Final = "transcription"

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Header, Query, Response
 
 from sidecar.kernel.errors import error_responses
-from sidecar.kernel.sse import resource_stream
+from sidecar.kernel.http.sse import resource_stream
 from sidecar.runtime.installations import RESOURCE
 from sidecar.runtime.schemas import RuntimeComponent
 from sidecar.runtime.service import RuntimeService

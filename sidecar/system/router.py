@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, JSONResponse
 
 from sidecar.kernel.errors import error_responses
-from sidecar.kernel.job_models import OperationResponse
+from sidecar.kernel.jobs.schemas import OperationResponse
 from sidecar.system.docs_page import docs_page, home_page
 from sidecar.system.schemas import (
     HostStatus,

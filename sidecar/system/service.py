@@ -16,11 +16,11 @@ from sidecar.kernel.catalogue import error_text
 from sidecar.kernel.clock import utc_in, utc_now
 from sidecar.kernel.database import Database
 from sidecar.kernel.errors import ProjectError
+from sidecar.kernel.http.security import SecurityGate
+from sidecar.kernel.http.tickets import TICKET_PARAMETER, TICKET_SECONDS
 from sidecar.kernel.network_settings import Network, read_network, write_network
-from sidecar.kernel.security import SecurityGate
 from sidecar.kernel.settings import Settings
-from sidecar.kernel.tickets import TICKET_PARAMETER, TICKET_SECONDS
-from sidecar.kernel.workers import WorkerPool
+from sidecar.kernel.workers.client import WorkerPool
 from sidecar.system.packages import PackageHandles
 from sidecar.system.schemas import (
     Capability,

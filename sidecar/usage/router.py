@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 
 from sidecar.kernel.clock import utc_now
-from sidecar.kernel.content_disposition import content_disposition
+from sidecar.kernel.http.content_disposition import content_disposition
 from sidecar.usage.export import MEDIA_TYPES, writer_of
 from sidecar.usage.schemas import ExportQuery, Usage, UsageExport, UsageQuery
 from sidecar.usage.service import UsageService

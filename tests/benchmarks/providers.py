@@ -25,8 +25,8 @@ from pathlib import Path
 import httpx
 from fastapi import FastAPI, Response
 
-from sidecar.kernel.http_server import HttpServer, bind_loopback
-from sidecar.kernel.sse import model_stream
+from sidecar.kernel.http.server import HttpServer, bind_loopback
+from sidecar.kernel.http.sse import model_stream
 from sidecar.providers.schemas.model_call import ChatTarget, Message, ModelRequest
 from sidecar.providers.schemas.wire import ProviderCreateRequest
 from sidecar.providers.service import ProviderService

@@ -29,9 +29,9 @@ import psutil
 
 from sidecar.kernel.database import Database
 from sidecar.kernel.events import EventLog
-from sidecar.kernel.jobs import JobEngine
+from sidecar.kernel.jobs.engine import JobEngine
 from sidecar.kernel.migrations import migrate
-from sidecar.kernel.workers import WorkerPool
+from sidecar.kernel.workers.client import WorkerPool
 from sidecar.retrieval import store
 from sidecar.retrieval.embedding import ModelSource
 from sidecar.retrieval.full_text.terms import read_query

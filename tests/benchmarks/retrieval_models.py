@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sidecar.kernel.workers import WorkerPool
+from sidecar.kernel.workers.client import WorkerPool
 from sidecar.retrieval.embedding import Embedder, Reranker, VectorSpace
 from sidecar.retrieval.local_embedder import LocalModelSource
 from tests.app_client import MODELS_DIR

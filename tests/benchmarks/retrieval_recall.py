@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sidecar.kernel.workers import WorkerPool
+from sidecar.kernel.workers.client import WorkerPool
 from sidecar.retrieval.vectors import file as vector_file
 from sidecar.retrieval.vectors.file import VectorFile
 from tests.benchmarks.retrieval_models import minilm_source

@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from sidecar.documents.service import DocumentService
 from sidecar.kernel.paths import DataPaths
-from sidecar.kernel.workers import WorkerPool
+from sidecar.kernel.workers.client import WorkerPool
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")

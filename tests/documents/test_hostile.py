@@ -15,7 +15,7 @@ from sidecar.documents.refusal import REASONS
 from sidecar.documents.service import DocumentService
 from sidecar.kernel.catalogue import MESSAGES
 from sidecar.kernel.errors import ProjectError
-from sidecar.kernel.workers import WorkerPool
+from sidecar.kernel.workers.client import WorkerPool
 from tests.documents.samples import (
     OLD_PRESENTATION,
     PRESENTATION,

@@ -15,7 +15,7 @@ from sidecar.documents import service
 from sidecar.documents.service import DocumentService
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.paths import DataPaths
-from sidecar.kernel.workers import WorkerPool
+from sidecar.kernel.workers.client import WorkerPool
 from tests.documents.samples import WORD, word_file, written
 from tests.kernel.waiting import until
 

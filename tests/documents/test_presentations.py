@@ -20,8 +20,8 @@ from sidecar.documents.refusal import Refused
 from sidecar.documents.service import DocumentService
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.paths import DataPaths
-from sidecar.kernel.worker_process import Task
-from sidecar.kernel.workers import WorkerPool
+from sidecar.kernel.workers.client import WorkerPool
+from sidecar.kernel.workers.process import Task
 from tests.documents.samples import (
     OLD_PRESENTATION,
     PRESENTATION,

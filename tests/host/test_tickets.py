@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from sidecar.kernel.clock import parse_utc
-from sidecar.kernel.tickets import TICKET_SECONDS, Tickets
+from sidecar.kernel.http.tickets import TICKET_SECONDS, Tickets
 from sidecar.system.packages import PACKAGE_SECONDS, PackageHandles
 from tests.app_client import ROOT, RunningApp, running_app
 from tests.host.conftest import Start

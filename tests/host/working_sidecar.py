@@ -18,10 +18,10 @@ import sidecar.services as wiring
 from sidecar.cli import main
 from sidecar.kernel.catalogue import Localised
 from sidecar.kernel.database import Transaction
-from sidecar.kernel.jobs import JobContext, JobKind, JobOutcome
+from sidecar.kernel.http.sse import resource_stream
+from sidecar.kernel.jobs.engine import JobContext, JobKind, JobOutcome
 from sidecar.kernel.settings import Settings
-from sidecar.kernel.sse import resource_stream
-from sidecar.kernel.workers import WorkerSpec
+from sidecar.kernel.workers.client import WorkerSpec
 from sidecar.services import Services
 
 SCRIPT = Path(__file__).with_name("stubborn_worker.py")

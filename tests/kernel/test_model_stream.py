@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sidecar.kernel.sse import HEARTBEAT, model_frames
+from sidecar.kernel.http.sse import HEARTBEAT, model_frames
 
 
 @dataclass(frozen=True)

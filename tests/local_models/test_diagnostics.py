@@ -10,7 +10,7 @@ import pytest
 
 from sidecar.kernel.database import Transaction
 from sidecar.kernel.errors import ProjectError
-from sidecar.kernel.workers import WorkerPool
+from sidecar.kernel.workers.client import WorkerPool
 from sidecar.local_models.service import Attempt
 from sidecar.retrieval.local_embedder import LocalModelSource
 from sidecar.retrieval.models import client as model_worker

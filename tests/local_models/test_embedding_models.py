@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.kernel.workers import WorkerPool
+from sidecar.kernel.workers.client import WorkerPool
 from sidecar.local_models.installed import FileChecks, sha256_of
 from sidecar.local_models.structure import wrong_files
 from sidecar.retrieval.embedding import Embedder

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sidecar.kernel import sse
+from sidecar.kernel.http import sse
 from sidecar.local_models import downloading
 from tests.local_models.conftest import MODEL, WAIT, Desk
 

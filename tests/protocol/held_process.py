@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from sidecar import services as wiring
 from sidecar.cli import main
-from sidecar.kernel.jobs import JobContext
+from sidecar.kernel.jobs.engine import JobContext
 from sidecar.kernel.settings import Settings
 
 build_services = wiring.build_services

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from sidecar.kernel.jobs import JobOutcome
+from sidecar.kernel.jobs.engine import JobOutcome
 from tests.protocol.live import LiveApp
 from tests.protocol.operations import BY_NAME
 from tests.protocol.specimens import JOBS, JobSpecimen, Request

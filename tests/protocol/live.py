@@ -16,11 +16,11 @@ from typing import Any, Final, Self, TypeVar
 import httpx
 from fastapi import FastAPI
 
-from sidecar.kernel import job_store
 from sidecar.kernel.database import Transaction
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.events import StoredEvent
-from sidecar.kernel.jobs import JobContext, JobEngine, JobKind, JobOutcome
+from sidecar.kernel.jobs import store as job_store
+from sidecar.kernel.jobs.engine import JobContext, JobEngine, JobKind, JobOutcome
 from sidecar.kernel.logging import JsonFormatter
 from sidecar.services import Services
 from tests.app_client import RunningApp, running_app

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from sidecar.app import body_limits
-from sidecar.kernel.body_limit import limit_of
+from sidecar.kernel.http.body_limit import limit_of
 from tests.protocol.conftest import Answers
 from tests.protocol.live import LiveApp, error_of
 from tests.protocol.operations import (

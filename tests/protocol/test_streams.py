@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sidecar.kernel import sse
+from sidecar.kernel.http import sse
 from tests.protocol.conftest import Answers
 from tests.protocol.frames import Frame, open_stream, replay
 from tests.protocol.jobs import Jobs

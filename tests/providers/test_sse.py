@@ -11,8 +11,8 @@ import pytest
 from fastapi import FastAPI, Response
 
 from sidecar.kernel.catalogue import use_locale
-from sidecar.kernel.http_server import HttpServer, bind_loopback
-from sidecar.kernel.sse import model_stream
+from sidecar.kernel.http.server import HttpServer, bind_loopback
+from sidecar.kernel.http.sse import model_stream
 from tests.fakes.upstream import Answer, Call, Turn
 from tests.providers.bench import HELLO, PROTOCOLS, SEARCHING, Bench, fake
 

@@ -8,6 +8,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def lies_in(module: str, *packages: str) -> bool:
+    """Whether a module is one of *packages* or lies in one."""
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
 @dataclass(frozen=True, slots=True)
 class Import:
     """One imported module. `at_start` tells that importing the importer runs it: not in a function, not for types."""
@@ -22,9 +27,7 @@ class Import:
 
     def within(self, *packages: str) -> bool:
         """Whether the target is one of `packages` or lies in one."""
-        return any(
-            self.target == package or self.target.startswith(f"{package}.") for package in packages
-        )
+        return lies_in(self.target, *packages)
 
 
 class Source:

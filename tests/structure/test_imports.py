@@ -38,11 +38,15 @@ BROKEN: list[tuple[Rule, str, str]] = [
         "def f():\n    import starlette.responses",
     ),
     (rules.http_outside_the_routers, "host_bridge/launcher.py", "import fastapi"),
-    (rules.domains_in_the_kernel, "sidecar/kernel/jobs.py", "from sidecar.media import service"),
-    (rules.domains_in_the_kernel, "sidecar/kernel/jobs.py", "import sidecar.app"),
     (
         rules.domains_in_the_kernel,
-        "sidecar/kernel/jobs.py",
+        "sidecar/kernel/jobs/engine.py",
+        "from sidecar.media import service",
+    ),
+    (rules.domains_in_the_kernel, "sidecar/kernel/jobs/engine.py", "import sidecar.app"),
+    (
+        rules.domains_in_the_kernel,
+        "sidecar/kernel/jobs/engine.py",
         "from host_bridge.launcher import launch",
     ),
     (
@@ -78,9 +82,9 @@ BROKEN: list[tuple[Rule, str, str]] = [
 ]
 KEPT: list[tuple[str, str]] = [
     ("sidecar/media/router.py", "from fastapi import APIRouter"),
-    ("sidecar/kernel/sse.py", "from starlette.responses import Response"),
+    ("sidecar/kernel/http/sse.py", "from starlette.responses import Response"),
     (
-        "sidecar/kernel/jobs.py",
+        "sidecar/kernel/jobs/engine.py",
         "import json\nfrom sidecar.kernel import errors\nfrom host_bridge import protocol",
     ),
     (

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import FileResponse
 from starlette.requests import ClientDisconnect
 
-from sidecar.kernel.content_disposition import content_disposition
 from sidecar.kernel.errors import ProjectError, error_responses
+from sidecar.kernel.http.content_disposition import content_disposition
 from sidecar.media.attachments.byte_range import usable_range
 from sidecar.media.attachments.service import AttachmentFile, AttachmentService
 from sidecar.media.input_errors import invalid

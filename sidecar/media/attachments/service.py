@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from sidecar.kernel import job_store
 from sidecar.kernel.clock import utc_in, utc_now
 from sidecar.kernel.database import Database, DatabaseClosedError, Readable, Transaction
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.ids import new_id
+from sidecar.kernel.jobs import store as job_store
 from sidecar.kernel.logging import get_logger
 from sidecar.kernel.paging import page_of
 from sidecar.kernel.paths import DataPaths
-from sidecar.kernel.workers import Worker, WorkerPool, WorkerSpec
+from sidecar.kernel.workers.client import Worker, WorkerPool, WorkerSpec
 from sidecar.media import store
 from sidecar.media.attachments.file_names import suffix_of
 from sidecar.media.attachments.multipart_upload import ReceivedFile, receive_file

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from sidecar.kernel.worker_process import Task, WorkerServer, WorkFailed
+from sidecar.kernel.workers.process import Task, WorkerServer, WorkFailed
 from sidecar.media.audio.decoding import UnreadableAudioError, measure, probe
 
 

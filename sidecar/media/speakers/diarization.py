@@ -13,7 +13,7 @@ from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.ids import new_id
 from sidecar.kernel.logging import get_logger
 from sidecar.kernel.processes import plain_command
-from sidecar.kernel.workers import WorkerPool, WorkerSpec
+from sidecar.kernel.workers.client import WorkerPool, WorkerSpec
 from sidecar.local_models.service import (
     Attempt,
     AttemptLog,

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from sidecar.kernel.worker_process import Task, WorkerServer, WorkFailed, package_version
+from sidecar.kernel.workers.process import Task, WorkerServer, WorkFailed, package_version
 from sidecar.media.speakers.fbank import fbank
 from sidecar.media.speakers.voice_model import FEWEST_FRAMES, VoiceModel
 

@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request
 
 from sidecar.kernel.errors import error_responses
-from sidecar.kernel.hang_up import unless_hung_up
+from sidecar.kernel.http.hang_up import unless_hung_up
 from sidecar.media.schemas import SpeakerMatch, SpeakerMatchRequest
 from sidecar.media.speakers.matching import SpeakerMatching
 

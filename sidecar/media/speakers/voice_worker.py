@@ -7,7 +7,7 @@ import wave
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from sidecar.kernel.worker_process import Task, WorkerServer, WorkFailed
+from sidecar.kernel.workers.process import Task, WorkerServer, WorkFailed
 from sidecar.media.audio.decoding import (
     SAMPLE_RATE,
     DecodedAudio,

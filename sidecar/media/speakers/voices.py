@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sidecar.kernel.errors import ProjectError
-from sidecar.kernel.workers import WorkerPool, WorkerSpec
+from sidecar.kernel.workers.client import WorkerPool, WorkerSpec
 
 VOICE_WORKER: Final = WorkerSpec("voices")
 

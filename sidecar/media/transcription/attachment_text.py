@@ -4,11 +4,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from sidecar.kernel import job_store
 from sidecar.kernel.database import Database, Readable
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.ids import new_id
-from sidecar.kernel.jobs import WORKER_CODES
+from sidecar.kernel.jobs import store as job_store
+from sidecar.kernel.jobs.engine import WORKER_CODES
 from sidecar.local_models.service import SpeechModel
 from sidecar.media import store
 from sidecar.media.attachments.service import TRANSCRIPTION, AttachmentService, CurrentVault

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sidecar.kernel.database import Transaction
-from sidecar.kernel.job_store import Job
+from sidecar.kernel.jobs.store import Job
 from sidecar.local_models.service import Attempt, AttemptLog
 
 

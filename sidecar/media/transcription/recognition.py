@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
 from sidecar.kernel.errors import ProjectError
-from sidecar.kernel.jobs import WORKER_CODES
+from sidecar.kernel.jobs.engine import WORKER_CODES
 from sidecar.kernel.logging import get_logger
 from sidecar.local_models.service import LocalModels, SpeechModel
 from sidecar.media.attachments.file_names import suffix_of

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Header, Query, Response
 
 from sidecar.kernel.errors import error_responses
-from sidecar.kernel.job_models import OperationResponse
-from sidecar.kernel.sse import resource_stream
+from sidecar.kernel.http.sse import resource_stream
+from sidecar.kernel.jobs.schemas import OperationResponse
 from sidecar.media.schemas import (
     TranscriptionJob,
     TranscriptionJobListResponse,

@@ -5,12 +5,12 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from sidecar.kernel import job_store
 from sidecar.kernel.catalogue import localise
 from sidecar.kernel.database import Database, Transaction
 from sidecar.kernel.errors import ProjectError
-from sidecar.kernel.job_store import Job
-from sidecar.kernel.jobs import JobContext, JobEngine, JobKind, JobOutcome
+from sidecar.kernel.jobs import store as job_store
+from sidecar.kernel.jobs.engine import JobContext, JobEngine, JobKind, JobOutcome
+from sidecar.kernel.jobs.store import Job
 from sidecar.kernel.paging import PageQuery, page_of
 from sidecar.local_models.service import SpeechModel
 from sidecar.media import store

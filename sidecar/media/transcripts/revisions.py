@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from sidecar.kernel.database import Database, Transaction
 from sidecar.kernel.errors import ProjectError
-from sidecar.kernel.job_store import Job
+from sidecar.kernel.jobs.store import Job
 from sidecar.kernel.paging import PageQuery, page_of
 from sidecar.media import store
 from sidecar.media.input_errors import invalid

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Response
 
-from sidecar.kernel.content_disposition import content_disposition
 from sidecar.kernel.errors import error_responses
+from sidecar.kernel.http.content_disposition import content_disposition
 from sidecar.kernel.paging import PageQuery
 from sidecar.media.schemas import (
     RevisionDetail,

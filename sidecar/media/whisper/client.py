@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sidecar.kernel.processes import own_command
-from sidecar.kernel.workers import WorkerPool, WorkerSpec
+from sidecar.kernel.workers.client import WorkerPool, WorkerSpec
 from sidecar.media.transcription.profiles import TranscriptionProfile
 
 SPEECH_WORKER: Final = WorkerSpec("speech")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from sidecar.kernel.worker_process import WorkFailed
+from sidecar.kernel.workers.process import WorkFailed
 
 if TYPE_CHECKING:
     from faster_whisper import WhisperModel

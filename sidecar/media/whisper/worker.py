@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sidecar.kernel.worker_process import Task, WorkerServer, WorkFailed
+from sidecar.kernel.workers.process import Task, WorkerServer, WorkFailed
 from sidecar.media.audio.decoding import DecodedAudio, UnreadableAudioError, decode
 from sidecar.media.whisper.doubtful_text import believed
 from sidecar.media.whisper.model import DEVICE_UNUSABLE, ModelCache, Setup, failure_of_device

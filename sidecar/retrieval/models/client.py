@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sidecar.kernel.errors import ProjectError
-from sidecar.kernel.workers import Worker
+from sidecar.kernel.workers.client import Worker
 from sidecar.local_models.service import Attempt, ModelUse
 from sidecar.retrieval.models.description import ModelDescription
 

@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Any, Final
 
-from sidecar.kernel.worker_process import Task, WorkerServer, WorkFailed
+from sidecar.kernel.workers.process import Task, WorkerServer, WorkFailed
 from sidecar.retrieval.models.description import ModelDescription
 from sidecar.retrieval.models.onnx_encoder import OnnxModel
 

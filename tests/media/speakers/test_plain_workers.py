@@ -11,8 +11,8 @@ import pytest
 
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.processes import plain_command
-from sidecar.kernel.worker_process import PROTOCOL
-from sidecar.kernel.workers import WorkerPool, WorkerSpec
+from sidecar.kernel.workers.client import WorkerPool, WorkerSpec
+from sidecar.kernel.workers.process import PROTOCOL
 from sidecar.media.speakers.diarization import WORKER_MODULE
 from sidecar.runtime.service import RuntimePython
 from sidecar.workers import plain_source_files
@@ -58,7 +58,7 @@ async def test_a_runtime_without_the_packages_is_too_old(pool: WorkerPool, plain
 
 
 async def test_another_protocol_is_refused(pool: WorkerPool, plain: Path) -> None:
-    source = plain / "sidecar" / "kernel" / "worker_process.py"
+    source = plain / "sidecar" / "kernel" / "workers" / "process.py"
     text = source.read_text(encoding="utf-8")
     assert f"PROTOCOL: Final = {PROTOCOL}\n" in text
     source.write_text(text.replace(f"PROTOCOL: Final = {PROTOCOL}\n", "PROTOCOL: Final = 0\n"))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sidecar.kernel.worker_process import Task, WorkFailed
+from sidecar.kernel.workers.process import Task, WorkFailed
 from sidecar.media.transcription.profiles import TranscriptionProfile
 from sidecar.media.whisper.model import ModelCache, Setup, load_whisper, setups
 from sidecar.media.whisper.worker import SpeechWorker

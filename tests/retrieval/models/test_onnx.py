@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sidecar.kernel.workers import WorkerPool
+from sidecar.kernel.workers.client import WorkerPool
 from sidecar.retrieval.local_embedder import LocalModelSource
 from sidecar.retrieval.models.description import (
     NotAModelError,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.kernel.content_disposition import content_disposition
+from sidecar.kernel.http.content_disposition import content_disposition
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=300), st.booleans())

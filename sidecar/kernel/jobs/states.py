@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from sidecar.kernel import job_store as store
 from sidecar.kernel.database import Database, Transaction
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.events import EventLog
-from sidecar.kernel.job_kinds import JobKind, JobOutcome
-from sidecar.kernel.job_store import Job
+from sidecar.kernel.jobs import store
+from sidecar.kernel.jobs.kinds import JobKind, JobOutcome
+from sidecar.kernel.jobs.store import Job
 from sidecar.kernel.logging import get_logger
 
 log = get_logger(__name__)

@@ -6,7 +6,7 @@ from typing import Any
 
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.processes import own_command
-from sidecar.kernel.workers import Worker, WorkerPool, WorkerSpec
+from sidecar.kernel.workers.client import Worker, WorkerPool, WorkerSpec
 
 OnProgress = Callable[[dict[str, Any]], Awaitable[None]]
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sidecar.kernel.database import Transaction
-from sidecar.kernel.job_store import Job
+from sidecar.kernel.jobs.store import Job
 
 if TYPE_CHECKING:
-    from sidecar.kernel.job_context import JobContext
+    from sidecar.kernel.jobs.context import JobContext
 
 
 @dataclass(frozen=True, slots=True)

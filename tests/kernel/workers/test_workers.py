@@ -11,7 +11,7 @@ import pytest
 
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.processes import LINE_LIMIT, process_exists
-from sidecar.kernel.workers import Worker, WorkerPool, WorkerSpec
+from sidecar.kernel.workers.client import Worker, WorkerPool, WorkerSpec
 from tests.kernel.waiting import drain, gone, until
 
 SCRIPT = str(Path(__file__).with_name("scripted_worker.py"))

@@ -1,4 +1,4 @@
-"""The child's end of the worker protocol; see :mod:`sidecar.kernel.workers`.
+"""The child's end of the worker protocol; see :mod:`sidecar.kernel.workers.client`.
 
 The process leaves as soon as its stdin ends, whatever it is computing: that is how a worker never
 outlives the program that started it. This module is also run, as plain source, by interpreters that

@@ -15,15 +15,15 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
 
-from sidecar.kernel import job_store as store
 from sidecar.kernel.database import Database, DatabaseClosedError, Transaction
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.events import EventLog
 from sidecar.kernel.ids import new_id
-from sidecar.kernel.job_context import JobContext
-from sidecar.kernel.job_kinds import JobKind, JobOutcome
-from sidecar.kernel.job_states import JobStates
-from sidecar.kernel.job_store import Job
+from sidecar.kernel.jobs import store
+from sidecar.kernel.jobs.context import JobContext
+from sidecar.kernel.jobs.kinds import JobKind, JobOutcome
+from sidecar.kernel.jobs.states import JobStates
+from sidecar.kernel.jobs.store import Job
 from sidecar.kernel.logging import get_logger
 from sidecar.kernel.paging import PageQuery
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from sidecar.kernel.errors import ProjectError
-from sidecar.kernel.worker_group import WorkerGroup
-from sidecar.kernel.workers import WorkerPool
+from sidecar.kernel.workers.client import WorkerPool
+from sidecar.kernel.workers.group import WorkerGroup
 from tests.kernel.waiting import gone, until
 
 COMMAND = (sys.executable, str(Path(__file__).with_name("scripted_worker.py")))

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, unquote
 
 from sidecar.kernel.catalogue import locale_from_accept_language, use_locale
 from sidecar.kernel.errors import ProjectError
-from sidecar.kernel.tickets import TICKET_PARAMETER, Tickets
+from sidecar.kernel.http.tickets import TICKET_PARAMETER, Tickets
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

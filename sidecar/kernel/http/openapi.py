@@ -8,9 +8,9 @@ from fastapi.encoders import jsonable_encoder
 from fastapi.openapi.models import Schema
 from fastapi.openapi.utils import get_openapi
 
-from sidecar.kernel.body_limit import BodyLimit, limit_of
 from sidecar.kernel.catalogue import ERRORS
 from sidecar.kernel.errors import ERROR_SCHEMA, ErrorResponse
+from sidecar.kernel.http.body_limit import BodyLimit, limit_of
 
 _EVERYWHERE: Final = ("HOST_NOT_ALLOWED", "ORIGIN_NOT_ALLOWED", "INTERNAL_ERROR", "SHUTTING_DOWN")
 _METHODS: Final = ("get", "post", "put", "patch", "delete", "head")

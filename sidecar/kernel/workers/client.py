@@ -28,7 +28,7 @@ from sidecar.kernel.processes import (
     own_environment,
     spawn,
 )
-from sidecar.kernel.worker_process import PROTOCOL
+from sidecar.kernel.workers.process import PROTOCOL
 
 log = get_logger(__name__)
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 from sidecar.kernel.catalogue import Localised
-from sidecar.kernel.job_kinds import JobKind
-from sidecar.kernel.job_states import JobStates
-from sidecar.kernel.job_store import Job
+from sidecar.kernel.jobs.kinds import JobKind
+from sidecar.kernel.jobs.states import JobStates
+from sidecar.kernel.jobs.store import Job
 
 
 class JobContext:

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from sidecar.kernel import job_store
 from sidecar.kernel.database import Database, Transaction
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.events import EventLog
-from sidecar.kernel.job_store import Job
-from sidecar.kernel.jobs import JobContext, JobEngine, JobKind, JobOutcome
+from sidecar.kernel.jobs import store as job_store
+from sidecar.kernel.jobs.engine import JobContext, JobEngine, JobKind, JobOutcome
+from sidecar.kernel.jobs.store import Job
 from sidecar.kernel.paging import PageQuery
 
 Run = Callable[[JobContext], Awaitable[JobOutcome]]

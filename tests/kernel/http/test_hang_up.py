@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sidecar.kernel.errors import ProjectError
-from sidecar.kernel.hang_up import unless_hung_up
+from sidecar.kernel.http.hang_up import unless_hung_up
 
 
 class Connection:

@@ -1,0 +1,1 @@
+"""What all HTTP operations share; with the routers, the one place that knows FastAPI."""

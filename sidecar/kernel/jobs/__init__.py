@@ -1,0 +1,1 @@
+"""One engine for everything that takes time."""

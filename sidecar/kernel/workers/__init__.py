@@ -1,0 +1,1 @@
+"""Work in child processes, and how those are started and ended."""
