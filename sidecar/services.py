@@ -29,9 +29,9 @@ from sidecar.model_routing.service import LocalModelId, ModelRoutingService
 from sidecar.plots.service import PlotService
 from sidecar.providers.service import ProviderService, RoutedCalls
 from sidecar.retrieval.indexer import SearchIndexer
-from sidecar.retrieval.local_embedder import LocalModelSource
 from sidecar.retrieval.mentions import notes_naming
-from sidecar.retrieval.routed_models import RoutedModelSource, local_embedding
+from sidecar.retrieval.models.local import LocalModelSource
+from sidecar.retrieval.models.routed import RoutedModelSource, local_embedding
 from sidecar.retrieval.service import RetrievalService
 from sidecar.retrieval.vocabulary import NoteVocabulary
 from sidecar.retrieval.wiring import build_retrieval

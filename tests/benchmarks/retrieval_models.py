@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sidecar.kernel.workers.client import WorkerPool
 from sidecar.retrieval.embedding import Embedder, Reranker, VectorSpace
-from sidecar.retrieval.local_embedder import LocalModelSource
+from sidecar.retrieval.models.local import LocalModelSource
 from tests.app_client import MODELS_DIR
 
 MINILM = MODELS_DIR / "tests/all-minilm-l6-v2"

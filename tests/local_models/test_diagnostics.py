@@ -12,8 +12,8 @@ from sidecar.kernel.database import Transaction
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.workers.client import WorkerPool
 from sidecar.local_models.service import Attempt
-from sidecar.retrieval.local_embedder import LocalModelSource
 from sidecar.retrieval.models import client as model_worker
+from sidecar.retrieval.models.local import LocalModelSource
 from tests.app_client import MODELS_DIR, RunningApp, running_app
 from tests.media.client import MediaClient
 from tests.media.samples import JFK, RATE, encoded, samples_of

@@ -11,7 +11,7 @@ from sidecar.kernel.workers.client import WorkerPool
 from sidecar.local_models.installed import FileChecks, sha256_of
 from sidecar.local_models.structure import wrong_files
 from sidecar.retrieval.embedding import Embedder
-from sidecar.retrieval.local_embedder import LocalModelSource
+from sidecar.retrieval.models.local import LocalModelSource
 from tests.app_client import MODELS_DIR, running_app
 from tests.local_models.conftest import Desk, entry
 from tests.retrieval.models.real_model import lay

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from sidecar.kernel.workers.client import WorkerPool
-from sidecar.retrieval.local_embedder import LocalModelSource
 from sidecar.retrieval.models.description import (
     NotAModelError,
     read_embedding_model,
     read_reranker,
 )
+from sidecar.retrieval.models.local import LocalModelSource
 from sidecar.retrieval.models.onnx_encoder import OnnxModel
 from tests.app_client import running_app
 from tests.fakes.embedders import Models

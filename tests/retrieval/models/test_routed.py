@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sidecar.retrieval import routed_models
+from sidecar.retrieval.models import routed as routed_models
 from sidecar.retrieval.vectors.file import VectorFile
 from tests.app_client import running_app
 from tests.fakes.embedders import HashEmbedder, Models
