@@ -304,6 +304,8 @@ def test_unexpected_exception(app: LiveApp, failing: FastAPI, path: str) -> None
     for _ in range(3):
         answer = app.session.get(path)
         assert answer.status_code == 500
+        # The server hangs up after it; the next request must not be sent on this connection.
+        assert answer.headers["connection"] == "close"
         error = error_of(answer)
         assert (error["code"], error["details"]) == ("INTERNAL_ERROR", {})
         assert INNER not in answer.text and "/home" not in answer.text

@@ -102,4 +102,5 @@ def install_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def _unexpected(_: Request, error: Exception) -> JSONResponse:
         log.error("request.unexpected_failure", exc_info=error)
-        return _response(ProjectError("INTERNAL_ERROR"))
+        # The server gives the connection up, and a client that isn't told so loses its next request.
+        return _response(ProjectError("INTERNAL_ERROR"), {"Connection": "close"})
