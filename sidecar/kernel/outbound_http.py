@@ -111,23 +111,29 @@ class OutboundHttp:
             import httpx  # noqa: PLC0415
 
             httpcore.AsyncHTTP11Connection.READ_NUM_BYTES = READ_BYTES
-            options: dict[str, Any] = {}
-            if self._network.proxy and not direct:
-                options["proxy"] = self._network.proxy
-            if self._network.ca_file:
-                options["verify"] = tls_context(self._network)
             self._clients[direct] = httpx.AsyncClient(
-                follow_redirects=False,
-                trust_env=not direct,
+                **way_out(self._network, direct=direct),
                 timeout=httpx.Timeout(self._read_seconds, connect=self._connect_seconds),
                 headers={"User-Agent": USER_AGENT},
-                **options,
             )
         return self._clients[direct]
 
 
-def tls_context(network: Network) -> "ssl.SSLContext":
-    """Return what tells which servers are trusted; :class:`OutboundError` for an unusable file."""
+def way_out(network: Network, *, direct: bool) -> dict[str, Any]:
+    """Return the options of an httpx client that goes out as *network* says, or *direct* to this machine.
+
+    It follows no redirects. Raises :class:`OutboundError` for an unusable file of authorities.
+    """
+    return {
+        "verify": _tls_context(network),
+        "proxy": None if direct else network.proxy,
+        "trust_env": not direct,
+        "follow_redirects": False,
+    }
+
+
+def _tls_context(network: Network) -> "ssl.SSLContext":
+    """Return what tells which servers are trusted."""
     import ssl  # noqa: PLC0415
 
     import httpx  # noqa: PLC0415

@@ -1,10 +1,10 @@
 """What failures of the system and of sources are called on the wire."""
 
-import errno
 from typing import Final
 
 from sidecar.kernel.catalogue import Localised
 from sidecar.kernel.errors import ProjectError
+from sidecar.kernel.full_disk import is_full_disk
 from sidecar.local_models.catalogue import CatalogueModel
 from sidecar.local_models.importing import invalid
 
@@ -13,7 +13,7 @@ REFUSALS: Final = frozenset({"http_401", "http_403"})
 
 def import_error(error: OSError) -> ProjectError:
     """Return the error of an import that the system refused something."""
-    if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
+    if is_full_disk(error):
         return ProjectError("DISK_SPACE_INSUFFICIENT")
     return invalid("unreadable")
 

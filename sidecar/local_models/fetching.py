@@ -5,7 +5,6 @@ that a later attempt goes on from the bytes that are there as long as the source
 """
 
 import asyncio
-import errno
 import hashlib
 import json
 import os
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from sidecar.kernel.errors import ProjectError
+from sidecar.kernel.full_disk import is_full_disk
 from sidecar.kernel.network_settings import is_this_machine
 from sidecar.kernel.outbound_http import Exchange, OutboundError, OutboundHttp
 from sidecar.local_models.catalogue import CatalogueModel, ModelFile
@@ -355,9 +355,7 @@ def _reason(error: Exception) -> str:
 
 
 def _disk_error(error: OSError) -> Exception:
-    if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG):
-        return ProjectError("DISK_SPACE_INSUFFICIENT")
-    return error
+    return ProjectError("DISK_SPACE_INSUFFICIENT") if is_full_disk(error) else error
 
 
 def _is_private(url: str) -> bool:

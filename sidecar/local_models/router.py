@@ -1,12 +1,12 @@
 """HTTP operations of local models."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Query, Response
 from starlette.convertors import StringConvertor, register_url_convertor
 
 from sidecar.kernel.errors import error_responses
-from sidecar.kernel.http.sse import resource_stream
+from sidecar.kernel.http.sse import AfterSequence, LastEventId, resource_stream, stream_responses
 from sidecar.kernel.jobs.schemas import OperationResponse
 from sidecar.kernel.paging import PageQuery
 from sidecar.local_models.schemas import (
@@ -16,14 +16,6 @@ from sidecar.local_models.schemas import (
     ModelImportRequest,
 )
 from sidecar.local_models.service import LocalModelService
-
-STREAM_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
-    200: {
-        "description": "The events.",
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
-    },
-    204: {"description": "The cursor is that of the terminal event: nothing will follow for now."},
-}
 
 
 class _ModelIdConvertor(StringConvertor):
@@ -151,14 +143,14 @@ def _add_events(router: APIRouter, service: LocalModelService) -> None:
         ),
         response_class=Response,
         responses={
-            **STREAM_RESPONSES,
+            **stream_responses(runs_again=True),
             **error_responses("MODEL_NOT_FOUND", "TRACE_CURSOR_INVALID"),
         },
     )
     async def stream_local_model(
         model_id: str,
-        last_event_id: Annotated[str | None, Header(description="Cursor; wins.")] = None,
-        after_sequence: Annotated[str | None, Query(description="Cursor.")] = None,
+        last_event_id: LastEventId = None,
+        after_sequence: AfterSequence = None,
     ) -> Response:
         return await resource_stream(
             service.events,

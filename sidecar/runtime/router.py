@@ -1,22 +1,12 @@
 """HTTP operations of the runtime component."""
 
-from typing import Annotated, Any, Final
-
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Response
 
 from sidecar.kernel.errors import error_responses
-from sidecar.kernel.http.sse import resource_stream
+from sidecar.kernel.http.sse import AfterSequence, LastEventId, resource_stream, stream_responses
 from sidecar.runtime.installations import RESOURCE
 from sidecar.runtime.schemas import RuntimeComponent
 from sidecar.runtime.service import RuntimeService
-
-STREAM_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
-    200: {
-        "description": "The events.",
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
-    },
-    204: {"description": "The cursor is that of the terminal event: nothing will follow for now."},
-}
 
 
 def build_router(service: RuntimeService) -> APIRouter:
@@ -47,11 +37,11 @@ def build_router(service: RuntimeService) -> APIRouter:
         "`Failed`. Without a cursor the stream begins with the latest installation; sequences go on from "
         "one installation to the next.",
         response_class=Response,
-        responses={**STREAM_RESPONSES, **error_responses("TRACE_CURSOR_INVALID")},
+        responses={**stream_responses(runs_again=True), **error_responses("TRACE_CURSOR_INVALID")},
     )
     async def stream_runtime_component(
-        last_event_id: Annotated[str | None, Header(description="Cursor; wins.")] = None,
-        after_sequence: Annotated[str | None, Query(description="Cursor.")] = None,
+        last_event_id: LastEventId = None,
+        after_sequence: AfterSequence = None,
     ) -> Response:
         if not (last_event_id or after_sequence):
             after_sequence = str(await service.installations.before_latest())

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from sidecar.kernel.errors import ProjectError
+from sidecar.kernel.full_disk import is_full_disk
 from sidecar.kernel.logging import get_logger
 from sidecar.vault.names import (
     NOTE_SUFFIX,
@@ -386,6 +387,7 @@ def _storage_errors() -> Iterator[None]:
     except FileNotFoundError as error:
         raise ProjectError("VAULT_UNAVAILABLE") from error
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
         log.error("vault.write_failed", extra={"errno": error.errno})
-        raise ProjectError("DISK_SPACE_INSUFFICIENT" if full else "VAULT_UNAVAILABLE") from error
+        raise ProjectError(
+            "DISK_SPACE_INSUFFICIENT" if is_full_disk(error) else "VAULT_UNAVAILABLE"
+        ) from error

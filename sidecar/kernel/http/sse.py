@@ -8,9 +8,9 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 
-from fastapi import Response
+from fastapi import Header, Query, Response
 from fastapi.responses import StreamingResponse
 
 from sidecar.kernel.clock import utc_now
@@ -69,6 +69,26 @@ async def checked_cursor(log: EventLog, resource_id: str, cursor: int) -> int:
     if cursor > last:
         raise ProjectError("TRACE_CURSOR_INVALID", details={"last_sequence": last})
     return cursor
+
+
+LastEventId = Annotated[
+    str | None, Header(description="The id of the last event that was seen; wins over the query.")
+]
+AfterSequence = Annotated[str | None, Query(description="Only events after this sequence.")]
+
+
+def stream_responses(*, runs_again: bool = False) -> dict[int | str, dict[str, Any]]:
+    """Return the ``responses`` of an operation that answers with :func:`resource_stream`."""
+    later = " for now" if runs_again else ""
+    return {
+        200: {
+            "description": "The events.",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        },
+        204: {
+            "description": f"The cursor is that of the terminal event: nothing will follow{later}."
+        },
+    }
 
 
 async def resource_stream(

@@ -6,7 +6,6 @@ it was moved away; what a killed process leaves lies in the folder that is empti
 
 import asyncio
 import contextlib
-import errno
 import hashlib
 import os
 import secrets
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sidecar.kernel.errors import ProjectError
+from sidecar.kernel.full_disk import is_full_disk
 from sidecar.media.attachments.file_names import safe_file_name
 from sidecar.media.input_errors import invalid
 
@@ -64,8 +64,7 @@ async def receive_file(
 
 
 def _of_disk(error: OSError) -> Exception:
-    full = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
-    return ProjectError("DISK_SPACE_INSUFFICIENT") if error.errno in full else error
+    return ProjectError("DISK_SPACE_INSUFFICIENT") if is_full_disk(error) else error
 
 
 class _Receiver:

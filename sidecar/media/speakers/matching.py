@@ -124,15 +124,11 @@ class SpeakerMatching:
         return SpeakerMatch(score=score, source="local", fallback_reason=fallback_reason)
 
     async def _recording(self, attachment_id: str, field: str) -> AttachmentFile:
-        try:
+        with _told_of(field):
             file = await self._attachments.file_of(self._vault.require_vault_id(), attachment_id)
-        except ProjectError as error:
-            if error.code != "ATTACHMENT_NOT_FOUND":
-                raise
-            raise ProjectError(error.code, details={"field": field}) from error
-        if file.attachment.kind not in ("audio", "video"):
-            raise ProjectError("UNSUPPORTED_AUDIO_FORMAT", details={"field": field})
-        return file
+            if file.attachment.kind not in ("audio", "video"):
+                raise ProjectError("UNSUPPORTED_AUDIO_FORMAT")
+            return file
 
     async def _remotely(self, recording: AttachmentFile, reference: AttachmentFile) -> float | None:
         sizes = (recording.attachment.size, reference.attachment.size)

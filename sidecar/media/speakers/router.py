@@ -10,10 +10,7 @@ from sidecar.media.speakers.matching import SpeakerMatching
 
 def add_routes(router: APIRouter, service: SpeakerMatching) -> None:
     """Add the paths of voices."""
-    _add_speaker_matches(router, service)
 
-
-def _add_speaker_matches(router: APIRouter, service: SpeakerMatching) -> None:
     @router.post(
         "/speaker-matches",
         response_model=SpeakerMatch,

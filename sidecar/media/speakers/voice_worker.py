@@ -15,8 +15,8 @@ from sidecar.media.audio.decoding import (
     as_sound,
     decode,
 )
+from sidecar.media.audio.speech_pieces import find_speech
 from sidecar.media.speakers.voice_model import VoiceModel
-from sidecar.media.whisper.speech_pieces import find_speech
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,11 +1,11 @@
 """Paths of transcription jobs."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Query, Response
 
 from sidecar.kernel.errors import error_responses
-from sidecar.kernel.http.sse import resource_stream
+from sidecar.kernel.http.sse import AfterSequence, LastEventId, resource_stream, stream_responses
 from sidecar.kernel.jobs.schemas import OperationResponse
 from sidecar.media.schemas import (
     TranscriptionJob,
@@ -14,14 +14,6 @@ from sidecar.media.schemas import (
     TranscriptionRequest,
 )
 from sidecar.media.service import MediaService
-
-EVENT_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
-    200: {
-        "description": "The events.",
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
-    },
-    204: {"description": "The cursor is that of the terminal event: nothing will follow."},
-}
 
 
 def add_routes(router: APIRouter, service: MediaService) -> None:
@@ -92,18 +84,13 @@ def _add_events(router: APIRouter, service: MediaService) -> None:
         description="Server-sent events: Queued, ModelLoading, DiarizationStarted, DiarizationCompleted, "
         "TranscriptionStarted, Progress, and one of Completed, Failed, Cancelled at the end. Resume with "
         "`Last-Event-ID` or `after_sequence`.",
-        responses=EVENT_RESPONSES
+        responses=stream_responses()
         | error_responses("RESOURCE_NOT_FOUND", "TRACE_CURSOR_INVALID", "VAULT_NOT_OPEN"),
     )
     async def stream_transcription_events(
         job_id: str,
-        last_event_id: Annotated[
-            str | None,
-            Header(description="The id of the last event that was seen; wins over the query."),
-        ] = None,
-        after_sequence: Annotated[
-            str | None, Query(description="Only events after this sequence.")
-        ] = None,
+        last_event_id: LastEventId = None,
+        after_sequence: AfterSequence = None,
     ) -> Response:
         await service.transcriptions.job(job_id)
         return await resource_stream(

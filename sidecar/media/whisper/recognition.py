@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from sidecar.media.audio.decoding import SAMPLE_RATE
+from sidecar.media.audio.speech_pieces import Stretch
 from sidecar.media.whisper.second_look import SecondLook
-from sidecar.media.whisper.speech_pieces import Stretch
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sidecar.kernel.workers.process import Task, WorkerServer, WorkFailed
 from sidecar.media.audio.decoding import DecodedAudio, UnreadableAudioError, decode
+from sidecar.media.audio.speech_pieces import Piece, find_speech, stretches
 from sidecar.media.whisper.doubtful_text import believed
 from sidecar.media.whisper.model import DEVICE_UNUSABLE, ModelCache, Setup, failure_of_device
 from sidecar.media.whisper.recognition import (
@@ -18,7 +19,6 @@ from sidecar.media.whisper.recognition import (
     detect_language,
     script_prompt,
 )
-from sidecar.media.whisper.speech_pieces import Piece, find_speech, stretches
 
 if TYPE_CHECKING:
     from faster_whisper import WhisperModel

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.logging import get_logger
 from sidecar.kernel.network_settings import Network, is_this_machine
-from sidecar.kernel.outbound_http import USER_AGENT, OutboundError, tls_context
+from sidecar.kernel.outbound_http import USER_AGENT, OutboundError, way_out
 from sidecar.providers.failures import UpstreamError, failure_of_answer
 
 if TYPE_CHECKING:
@@ -291,18 +291,14 @@ def _make_client(upstream: Upstream, direct: bool, timeouts: Timeouts) -> "httpx
 
     import httpx  # noqa: PLC0415
 
-    network = upstream.network
     try:
-        context = tls_context(network)
+        way = way_out(upstream.network, direct=direct)
     except OutboundError as error:
         log.error("provider.ca_file_unusable", extra={"reason": error.reason})
         raise UpstreamError("PROVIDER_UNAVAILABLE", dict(upstream.about)) from error
     try:
         client = httpx.AsyncClient(
-            verify=context,
-            proxy=None if direct else network.proxy,
-            trust_env=not direct,
-            follow_redirects=False,
+            **way,
             # The waits for an answer are measured here, by their phases.
             timeout=httpx.Timeout(None, connect=timeouts.connect, write=60.0),
             limits=httpx.Limits(

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from faster_whisper import WhisperModel
 
+from sidecar.media.audio.speech_pieces import find_speech, stretches
 from sidecar.media.whisper.model import available_threads
 from sidecar.media.whisper.recognition import (
     Recognition,
@@ -12,7 +13,6 @@ from sidecar.media.whisper.recognition import (
     prompted,
     tokenizer_of,
 )
-from sidecar.media.whisper.speech_pieces import find_speech, stretches
 from tests.app_client import MODELS_DIR
 from tests.media.samples import LECTURE, RATE, samples_of
 

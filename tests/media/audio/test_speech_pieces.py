@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from sidecar.media.transcription.profiles import VoiceActivity
-from sidecar.media.whisper.speech_pieces import (
+from sidecar.media.audio.speech_pieces import (
     BLOCK_SAMPLES,
     LONGEST_STRETCH,
     Stretch,
     find_speech,
     stretches,
 )
+from sidecar.media.transcription.profiles import VoiceActivity
 from tests.app_client import MODELS_DIR
 from tests.media.samples import JFK, RATE, samples_of, silence
 
