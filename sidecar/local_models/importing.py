@@ -10,7 +10,6 @@ import io
 import lzma
 import os
 import tarfile
-import threading
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +19,7 @@ from typing import IO, Final, Protocol
 
 from sidecar.kernel.catalogue import Localised
 from sidecar.kernel.errors import ProjectError
+from sidecar.local_models.blocking_work import BlockingWork
 from sidecar.local_models.catalogue import CatalogueModel, ModelFile, is_safe_name
 from sidecar.local_models.downloading import SPARE_BYTES, FreeSpace, complete_staging, free_space
 
@@ -39,11 +39,7 @@ _DAMAGED: Final = (
 )
 
 Check = Callable[[], None]
-"""Raises :class:`ImportCancelled` once the import is cancelled."""
-
-
-class ImportCancelled(Exception):
-    """Somebody cancelled it."""
+"""Raises :class:`BrokenOff` once the import is cancelled."""
 
 
 class Source(Protocol):
@@ -70,8 +66,8 @@ def invalid(reason: str, **files: list[str]) -> ProjectError:
     return ProjectError("MODEL_INVALID", details=details)
 
 
-class ModelImport:
-    """One import. Blocking: run it in a thread, and ask *cancel* for its end from another one."""
+class ModelImport(BlockingWork):
+    """One import."""
 
     def __init__(
         self,
@@ -87,22 +83,20 @@ class ModelImport:
 
         Those in the folder *managed* are copied nevertheless: they go once the import takes their place.
         """
+        super().__init__()
         self._link = link
         self._managed = managed
         self._model = model
         self._source = source
         self._staging = staging
         self._free = free
-        self.cancel = threading.Event()
-        self.copied = 0
-        self.total: int | None = None
 
-    def run(self) -> int:
-        """Bring the model into the staging folder and return its bytes.
+    def run(self) -> None:
+        """Bring the model into the staging folder.
 
-        Raises ``MODEL_INVALID``, ``DISK_SPACE_INSUFFICIENT``, :class:`ImportCancelled`, or OSError.
+        Raises ``MODEL_INVALID``, ``DISK_SPACE_INSUFFICIENT``, :class:`BrokenOff`, or OSError.
         """
-        with open_source(self._source, self._check) as source:
+        with open_source(self._source, self.check) as source:
             sizes = source.sizes()
             names = recognise(self._model, sizes)
             self.total = sum(sizes[name] for name in names.values())
@@ -119,11 +113,6 @@ class ModelImport:
             if error.code != "MODEL_HASH_MISMATCH":
                 raise
             raise invalid("wrong_files", wrong=error.details["files"]) from error
-        return self.copied
-
-    def _check(self) -> None:
-        if self.cancel.is_set():
-            raise ImportCancelled
 
     def _may_link(self, original: Path) -> bool:
         if not self._link:
@@ -140,10 +129,10 @@ class ModelImport:
         digest = hashlib.sha256()
         with (Path(os.devnull) if linked else target).open("wb") as output:
             for block in source.read(name):
-                self._check()
+                self.check()
                 digest.update(block)
                 output.write(block)
-                self.copied += len(block)
+                self.bytes_done += len(block)
             output.flush()
             if not linked:
                 os.fsync(output.fileno())

@@ -8,7 +8,7 @@ same still. What a disk spoils by itself has not: that is found when all is veri
 import hashlib
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -36,10 +36,19 @@ class InstalledFile:
     wrong: int | None = None
 
 
-def sha256_of(path: Path) -> str:
+Told = Callable[[int], None]
+"""Is called with the length of each block that was read; what it raises ends the reading."""
+
+
+def sha256_of(path: Path, told: Told | None = None) -> str:
     """Return the SHA-256 of a file in lower-case hex. Reads all of it."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    digest = hashlib.sha256()
+    with path.open("rb", buffering=0) as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+            if told is not None:
+                told(len(block))
+    return digest.hexdigest()
 
 
 def describe(folder: Path, model_id: str, hashes: dict[str, str]) -> None:
@@ -133,26 +142,25 @@ class FileChecks:
                 self._structures[path] = known
         return known[1]
 
-    def verify(self, folder: Path, *, note: bool) -> list[str]:
-        """Read every installed file whole, whatever its time, and return those that differ.
+    def verify(self, folder: Path, told: Told, *, note: bool) -> None:
+        """Read every installed file whole, whatever its time, for those that differ.
 
         The others of this class know of it from then on, and with *note* later processes too.
         """
         before = read_manifest(folder) or []
-        after = [self._read(folder, file) for file in before]
+        after = [self._read(folder, file, told) for file in before]
         if note and after != before:
             try:
                 _note_wrong(folder, before, after)
             except (OSError, ValueError, KeyError, TypeError) as error:
                 log.warning("models.not_noted", extra={"reason": type(error).__name__})
-        return [file.path for file in after if file.wrong is not None]
 
-    def _read(self, folder: Path, file: InstalledFile) -> InstalledFile:
+    def _read(self, folder: Path, file: InstalledFile, told: Told) -> InstalledFile:
         path = folder / file.path
         try:
             status = path.stat()
             stamp = (status.st_size, status.st_mtime_ns)
-            sha256 = sha256_of(path)
+            sha256 = sha256_of(path, told)
         except OSError:
             return replace(file, wrong=0)
         with self._gate:

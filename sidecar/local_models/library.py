@@ -10,7 +10,8 @@ from typing import Final
 from sidecar.kernel.logging import get_logger
 from sidecar.local_models.catalogue import Catalogue, CatalogueModel, Purpose, is_model_id
 from sidecar.local_models.finder import MODEL_FILE, LocalModels
-from sidecar.local_models.installed import MANIFEST, describe, disk_bytes
+from sidecar.local_models.installed import MANIFEST, disk_bytes
+from sidecar.local_models.verification import ModelVerification
 
 log = get_logger(__name__)
 
@@ -207,23 +208,19 @@ class ModelLibrary:
         shutil.rmtree(left, ignore_errors=True)
         return True
 
-    def verify(self, known: Known) -> None:
-        """Read an installed model whole; what is found counts from then on. May take a minute.
+    def verification(self, known: Known, folder: Path) -> ModelVerification:
+        """Return the work of reading the model in *folder*, its own, whole.
 
-        A folder in the managed one that somebody put there gets a manifest first, with what the catalogue
-        says of its files. Any other without one is judged by its structure alone, as in a list.
+        One in the managed folder that somebody put there is held to what the catalogue says of its files.
         """
-        if known.folder is None:
-            return
-        entry = known.entry
-        described = known.damaged or (known.folder / MANIFEST).exists()
-        if entry and known.removable and not described:
-            hashes = {file.path: file.sha256 for file in entry.files if file.sha256}
-            # One that left a file out would tell later that nothing is missing.
-            if len(hashes) == len(entry.files):
-                describe(known.folder, known.model_id, hashes)
-        self._finder.files.verify(known.folder, note=known.removable)
-        self._finder.forget()
+        hashes: dict[str, str] = {}
+        if known.entry and not known.damaged and not (folder / MANIFEST).exists():
+            hashes = {file.path: file.sha256 for file in known.entry.files if file.sha256}
+            # A manifest that left a file out would tell later that nothing is missing.
+            if len(hashes) < len(known.entry.files):
+                hashes = {}
+        note_as = known.model_id if known.removable else None
+        return ModelVerification(folder, self._finder, note_as=note_as, hashes=hashes)
 
     def discard(self, staged: Path) -> None:
         """Delete a staging folder of no further use."""

@@ -1,6 +1,8 @@
-"""How local models are shown: what is known of each, and of its newest download or import."""
+"""How local models are shown: what is known of each, and of what was done with it last."""
 
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from sidecar.kernel.catalogue import localise
 from sidecar.kernel.database import Readable
@@ -9,28 +11,43 @@ from sidecar.kernel.jobs import store as job_store
 from sidecar.kernel.jobs.store import Job
 from sidecar.local_models import store
 from sidecar.local_models.library import Known
-from sidecar.local_models.schemas import LocalModel, ModelStatus, ModelTransfer
+from sidecar.local_models.model_jobs import VERIFICATION_KIND
+from sidecar.local_models.schemas import LocalModel, ModelProgress, ModelStatus
 
 
-def newest_transfers(conn: Readable) -> dict[str, Job]:
-    """Return the newest download or import of each model."""
-    jobs = (
-        (transfer.model_id, job_store.get(conn, transfer.kind, transfer.job_id))
-        for transfer in store.transfers(conn)
-    )
-    return {model_id: job for model_id, job in jobs if job is not None}
+@dataclass(frozen=True, slots=True)
+class NewestJobs:
+    """What was done with a model last; None for what never was."""
+
+    transfer: Job | None = None
+    verification: Job | None = None
 
 
-def shown(known: Known, job: Job | None, used: set[Path]) -> LocalModel:
-    """Return a model with its newest transfer, given the folders that are in use."""
+NO_JOBS: Final = NewestJobs()
+
+
+def newest_jobs(conn: Readable) -> dict[str, NewestJobs]:
+    """Return the newest jobs of each model that had one."""
+    found: dict[str, NewestJobs] = {}
+    for known in store.jobs(conn):
+        job = job_store.get(conn, known.kind, known.job_id)
+        field = "verification" if known.kind == VERIFICATION_KIND else "transfer"
+        if job is not None:
+            found[known.model_id] = replace(found.get(known.model_id, NO_JOBS), **{field: job})
+    return found
+
+
+def shown(known: Known, jobs: NewestJobs, used: set[Path]) -> LocalModel:
+    """Return a model with its newest jobs, given the folders that are in use."""
     entry = known.entry
     return LocalModel(
         model_id=known.model_id,
         display_name=entry.display_name if entry else known.model_id,
         purpose=known.purpose,
-        status=_status(known, job),
+        status=_status(known, jobs.transfer),
         disk_bytes=known.disk_bytes,
-        download=_transfer(job) if job else None,
+        download=_progress(jobs.transfer),
+        verification=_progress(jobs.verification),
         in_use=known.folder is not None and known.folder in used,
         removable=known.removable,
         download_bytes=entry.size_bytes if entry else None,
@@ -44,17 +61,19 @@ def shown(known: Known, job: Job | None, used: set[Path]) -> LocalModel:
     )
 
 
-def _status(known: Known, job: Job | None) -> ModelStatus:
-    if job is not None and not job.is_terminal:
+def _status(known: Known, transfer: Job | None) -> ModelStatus:
+    if transfer is not None and not transfer.is_terminal:
         return "downloading"
     if known.folder is None:
         return "not_installed"
     return "damaged" if known.damaged else "installed"
 
 
-def _transfer(job: Job) -> ModelTransfer:
+def _progress(job: Job | None) -> ModelProgress | None:
+    if job is None:
+        return None
     progress, error = job.progress or {}, job.error
-    return ModelTransfer(
+    return ModelProgress(
         status=job.status,
         bytes=progress.get("bytes", 0),
         total=progress.get("total"),

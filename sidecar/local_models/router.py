@@ -78,7 +78,7 @@ def _add_transfers(router: APIRouter, service: LocalModelService) -> None:
     @router.post(
         "/{model_id}/cancel",
         status_code=202,
-        summary="Cancel a download or an import",
+        summary="Cancel a download, an import or a verification",
         description="Records the request; the terminal event tells that it has stopped. What was "
         "downloaded stays for the next attempt.",
         responses=error_responses("MODEL_NOT_FOUND", "DOWNLOAD_NOT_ACTIVE"),
@@ -107,10 +107,12 @@ def _add_transfers(router: APIRouter, service: LocalModelService) -> None:
 def _add_verification(router: APIRouter, service: LocalModelService) -> None:
     @router.post(
         "/{model_id}/verify",
+        status_code=202,
         summary="Verify a model",
-        description="Reads every file of an installed model and answers with the model: `damaged` if one isn't what "
-        "was installed, also where neither its length nor its time has changed. A download repairs it. Takes as "
-        "long as reading the model does.",
+        description="Reads every file of an installed model in the background and answers with the model. Asked for "
+        "again it joins the verification that waits or runs. `Progress` tells how much was read, and `Completed` "
+        "whether the model is `damaged`: a file isn't what was installed, also where neither its length nor its "
+        "time has changed. A download repairs it.",
         responses=error_responses("MODEL_NOT_FOUND", "MODEL_IN_USE", "LOCAL_MODEL_NOT_INSTALLED"),
     )
     async def verify_local_model(model_id: str) -> LocalModel:
@@ -134,10 +136,10 @@ def _add_removal(router: APIRouter, service: LocalModelService) -> None:
 def _add_events(router: APIRouter, service: LocalModelService) -> None:
     @router.get(
         "/{model_id}/events",
-        summary="Follow a model's downloads and imports",
+        summary="Follow a model's downloads, imports and verifications",
         description=(
             "Server-sent events: `Queued`, `Progress` with `bytes`, `total` and `bytes_per_second`, then "
-            "one of `Completed`, `Failed` and `Cancelled`. Sequences go on from one transfer to the next: "
+            "one of `Completed`, `Failed` and `Cancelled`. Sequences go on from one of them to the next: "
             "without a cursor the stream begins with the latest, with one it ends at the first terminal "
             "event after it. Of a model that had none yet it stays open and tells of the first."
         ),

@@ -12,11 +12,13 @@ from sidecar.local_models.catalogue import Purpose
 ModelStatus = Literal["not_installed", "downloading", "installed", "damaged"]
 
 
-class ModelTransfer(BaseModel):
-    """The newest download or import of a model."""
+class ModelProgress(BaseModel):
+    """How far something that is done with a model came."""
 
     status: JobStatus
-    bytes: int = Field(description="How many bytes were there when it was last told.")
+    bytes: int = Field(
+        description="How many bytes were there when it was last told; of a verification, were read."
+    )
     total: int | None = Field(description="How many there will be; null while that isn't known.")
     error: ErrorBody | None = Field(description="Why it failed or was cancelled.")
 
@@ -28,15 +30,18 @@ class LocalModel(BaseModel):
     display_name: str
     purpose: Purpose
     status: ModelStatus = Field(
-        description="`downloading` also while an import runs. A `damaged` model isn't used; a "
-        "download repairs it."
+        description="`downloading` also while an import runs, not while a verification does. A `damaged` model "
+        "isn't used; a download repairs it."
     )
     disk_bytes: int | None = Field(
         description="What the model's folder holds right now; null without one, or if it can't be "
         "read. It has nothing to do with the counters of a download."
     )
-    download: ModelTransfer | None = Field(
+    download: ModelProgress | None = Field(
         description="The newest download or import; null if there never was one."
+    )
+    verification: ModelProgress | None = Field(
+        description="The newest verification; null if there never was one. What it found is the `status`."
     )
     in_use: bool = Field(description="Whether an inference runs with it or waits for it.")
     removable: bool = Field(

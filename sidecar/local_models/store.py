@@ -12,12 +12,12 @@ ATTEMPTS_KEPT: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Transfer:
-    """A model's newest download or import. ``beginning`` is the sequence before its first event."""
+class ModelJob:
+    """A model's newest job of its kind. ``beginning`` is the sequence before its first event."""
 
     model_id: str
-    job_id: str
     kind: str
+    job_id: str
     beginning: int
 
 
@@ -40,28 +40,25 @@ class Attempt:
     fallback_reason: str | None = None
 
 
-def put_transfer(tx: Transaction, transfer: Transfer) -> None:
-    """Store the newest transfer of its model."""
+def put_job(tx: Transaction, job: ModelJob) -> None:
+    """Store the newest job of its kind of its model."""
     tx.execute(
-        "INSERT OR REPLACE INTO model_transfers (model_id, job_id, kind, beginning)"
-        " VALUES (?, ?, ?, ?)",
-        (transfer.model_id, transfer.job_id, transfer.kind, transfer.beginning),
+        "INSERT OR REPLACE INTO model_jobs (model_id, kind, job_id, beginning) VALUES (?, ?, ?, ?)",
+        (job.model_id, job.kind, job.job_id, job.beginning),
     )
 
 
-def get_transfer(conn: Readable, model_id: str) -> Transfer | None:
-    """Return a model's newest transfer."""
-    row = conn.execute("SELECT * FROM model_transfers WHERE model_id = ?", (model_id,)).fetchone()
-    return _transfer_of(row) if row else None
+def newest_job(conn: Readable, model_id: str) -> ModelJob | None:
+    """Return a model's newest job of whatever kind."""
+    row = conn.execute(
+        "SELECT * FROM model_jobs WHERE model_id = ? ORDER BY beginning DESC LIMIT 1", (model_id,)
+    ).fetchone()
+    return ModelJob(**row) if row else None
 
 
-def transfers(conn: Readable) -> list[Transfer]:
-    """Return the newest transfer of every model that had one."""
-    return [_transfer_of(row) for row in conn.execute("SELECT * FROM model_transfers")]
-
-
-def _transfer_of(row: sqlite3.Row) -> Transfer:
-    return Transfer(row["model_id"], row["job_id"], row["kind"], row["beginning"])
+def jobs(conn: Readable) -> list[ModelJob]:
+    """Return the newest job of each kind of every model that had one, oldest first."""
+    return [ModelJob(**row) for row in conn.execute("SELECT * FROM model_jobs ORDER BY beginning")]
 
 
 def add_attempt(tx: Transaction, attempt: Attempt) -> None:

@@ -114,10 +114,16 @@ class Desk:
         assert answer.status_code == 202, answer.text
         return await self.ended(model_id)
 
-    async def ended(self, model_id: str = MODEL) -> dict[str, Any]:
-        """Wait until the newest transfer has ended and return the model."""
+    async def verified(self, model_id: str = MODEL) -> dict[str, Any]:
+        """Verify a model to whatever end and return it."""
+        answer = await self.post("verify", model_id)
+        assert answer.status_code == 202, answer.text
+        return await self.ended(model_id, "verification")
+
+    async def ended(self, model_id: str = MODEL, what: str = "download") -> dict[str, Any]:
+        """Wait until the newest transfer, or verification, has ended and return the model."""
         return await self.until(
-            lambda model: model["download"]["status"] not in ("queued", "running"), model_id
+            lambda model: model[what]["status"] not in ("queued", "running"), model_id
         )
 
     async def until(self, check: Any, model_id: str = MODEL) -> dict[str, Any]:
@@ -187,5 +193,5 @@ async def desk(tmp_path: Path, sources: tuple[ModelSource, ModelSource]) -> Asyn
     write_catalogue(tmp_path / "data" / "models", [source.url for source in sources])
     async with running_app(tmp_path, models_dirs=()) as app:
         service = app.services.local_models
-        service.options = replace(service.options, read_seconds=1.0, retry_seconds=0.01)
+        service.jobs.options = replace(service.jobs.options, read_seconds=1.0, retry_seconds=0.01)
         yield Desk(app, *sources)

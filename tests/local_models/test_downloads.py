@@ -10,7 +10,7 @@ import pytest
 from sidecar.kernel.errors import ProjectError
 from sidecar.kernel.network_settings import PROXY_SETTING
 from sidecar.kernel.setting_store import put_setting
-from sidecar.local_models.service import DOWNLOAD_KIND
+from sidecar.local_models.model_jobs import DOWNLOAD_KIND
 from tests.fakes.model_source import Asked
 from tests.local_models.conftest import (
     CONTENTS,
@@ -251,8 +251,8 @@ async def test_a_cancelled_download_goes_on_later(desk: Desk) -> None:
     gate = threading.Event()
     served = desk.served("model.bin")
     served.gate = gate
-    desk.app.services.local_models.options = replace(
-        desk.app.services.local_models.options, read_seconds=30
+    desk.app.services.local_models.jobs.options = replace(
+        desk.app.services.local_models.jobs.options, read_seconds=30
     )
     await desk.post("download")
     part = await desk.partly(16 * 1024)
@@ -307,12 +307,12 @@ async def test_nothing_to_cancel(desk: Desk) -> None:
 @pytest.mark.proves("local-models.download.disk-full")
 async def test_too_little_room(desk: Desk) -> None:
     service = desk.app.services.local_models
-    roomy = service.options
-    service.options = replace(roomy, free=lambda _: 1 << 20)
+    roomy = service.jobs.options
+    service.jobs.options = replace(roomy, free=lambda _: 1 << 20)
     model = await desk.downloaded()
     assert model["download"]["error"]["code"] == "DISK_SPACE_INSUFFICIENT"
     assert desk.source.asked == []
-    service.options = roomy
+    service.jobs.options = roomy
     assert (await desk.downloaded())["status"] == "installed"
 
 

@@ -15,7 +15,7 @@ from typing import IO
 import pytest
 
 from sidecar.local_models import importing
-from sidecar.local_models.importing import ImportCancelled
+from sidecar.local_models.blocking_work import BrokenOff
 from tests.local_models.conftest import CONTENTS, MODEL, UNKNOWN, Desk
 
 Pack = Callable[[Path, dict[str, bytes]], Path]
@@ -234,9 +234,9 @@ def test_looking_through_an_archive_can_be_broken_off(tmp_path: Path) -> None:
         nonlocal asked
         asked += 1
         if asked > 4:
-            raise ImportCancelled
+            raise BrokenOff
 
-    with pytest.raises(ImportCancelled), importing.open_source(path, check) as source:
+    with pytest.raises(BrokenOff), importing.open_source(path, check) as source:
         source.sizes()
 
 

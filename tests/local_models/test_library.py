@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.kernel.errors import ProjectError
 from sidecar.local_models import installed
 from sidecar.local_models.catalogue import Catalogue, bundled_models, is_model_id
 from sidecar.local_models.library import Known
-from sidecar.local_models.service import LocalModels, ModelLibrary
 from sidecar.local_models.structure import wrong_files
 from tests.app_client import MODELS_DIR, running_app
 from tests.local_models.conftest import CONTENTS, MODEL, UNKNOWN, Desk
@@ -208,64 +206,6 @@ async def test_what_a_given_up_download_left_can_be_removed(desk: Desk) -> None:
     assert (await desk.app.http.delete(f"{LIST}/{MODEL}")).status_code == 204
     assert not [path for path in (desk.managed / ".staging").rglob("*") if path.is_file()]
     assert (await desk.app.http.delete(f"{LIST}/{MODEL}")).status_code == 409
-
-
-@pytest.mark.proves("local-models.verify.post", "local-models.download.repairs-damaged")
-@pytest.mark.parametrize("restarted", [False, True])
-async def test_what_a_disk_spoils_is_found_by_reading(desk: Desk, restarted: bool) -> None:
-    await desk.downloaded()
-    assert (await desk.post("verify")).json()["status"] == "installed"
-    spoilt = desk.folder() / "model.bin"
-    times = spoilt.stat()
-    content = bytearray(spoilt.read_bytes())
-    content[200_000] ^= 1
-    spoilt.write_bytes(content)
-    os.utime(spoilt, ns=(times.st_atime_ns, times.st_mtime_ns))
-    assert (await desk.model())["status"] == "installed"
-    answer = await desk.post("verify")
-    assert (answer.status_code, answer.json()["status"]) == (200, "damaged")
-    with pytest.raises(ProjectError):
-        await desk.app.services.media.transcriptions.check_usable()
-    if restarted:
-        fresh = ModelLibrary(desk.managed, LocalModels((desk.managed,)))
-        known = fresh.get(MODEL)
-        assert known is not None and known.damaged
-    assert (await desk.downloaded())["status"] == "installed"
-    assert (await desk.post("verify")).json()["status"] == "installed"
-    await desk.app.services.media.transcriptions.check_usable()
-
-
-@pytest.mark.proves("local-models.verify.post")
-async def test_what_somebody_put_there_is_held_to_the_catalogue(desk: Desk) -> None:
-    """Its structure says nothing of what is in its texts."""
-    desk.folder().mkdir()
-    for name, content in CONTENTS.items():
-        (desk.folder() / name).write_bytes(content)
-    assert (await desk.post("verify")).json()["status"] == "installed"
-    (desk.folder() / "installed.json").unlink()
-    (desk.folder() / "tokenizer.json").write_text("{}", encoding="utf-8")
-    assert (await desk.model())["status"] == "installed"
-    assert (await desk.post("verify")).json()["status"] == "damaged"
-    (desk.folder() / "installed.json").unlink()
-    (desk.folder() / "tokenizer.json").unlink()
-    for _ in range(2):
-        assert (await desk.post("verify")).json()["status"] == "damaged"
-    assert (await desk.downloaded())["status"] == "installed"
-
-
-@pytest.mark.proves("local-models.verify.post")
-async def test_only_what_lies_there_is_verified(desk: Desk) -> None:
-    answer = await desk.post("verify")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (
-        409,
-        "LOCAL_MODEL_NOT_INSTALLED",
-    )
-    assert (await desk.post("verify", "nothing")).json()["error"]["code"] == "MODEL_NOT_FOUND"
-    desk.served("model.bin").gate = gate = threading.Event()
-    await desk.post("download")
-    assert (await desk.post("verify")).json()["error"]["code"] == "MODEL_IN_USE"
-    gate.set()
-    await desk.ended()
 
 
 @pytest.mark.proves("local-models.delete.in-use")

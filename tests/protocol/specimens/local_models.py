@@ -10,6 +10,7 @@ from tests.protocol.specimens.request import JobSpecimen, Request, Specimen
 PATH: Final = "/api/local-models"
 DOWNLOAD: Final = f"{PATH}/{{model_id}}/download"
 IMPORT: Final = f"{PATH}/{{model_id}}/import"
+VERIFY: Final = f"{PATH}/{{model_id}}/verify"
 STREAM: Final = f"{PATH}/{{model_id}}/events"
 NOWHERE: Final = "http://127.0.0.1:9"
 COUNT: Final = 20
@@ -92,8 +93,8 @@ def _imported(app: LiveApp) -> Request:
     return app.once("events of a model", make)
 
 
-def _installed(app: LiveApp) -> Request:
-    folder = app.data_dir / "models" / "own-model"
+def _installed(app: AppClients) -> Request:
+    folder = app.folder / "data" / "models" / "own-model"
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("model.bin", "config.json"):
         (folder / name).write_text("{}", encoding="utf-8")
@@ -106,7 +107,7 @@ OPERATIONS = {
     f"POST {DOWNLOAD}": Specimen(202, _download),
     f"POST {PATH}/{{model_id}}/cancel": Specimen(202, _importing),
     f"POST {IMPORT}": Specimen(202, _import),
-    f"POST {PATH}/{{model_id}}/verify": Specimen(200, _installed),
+    f"POST {VERIFY}": Specimen(202, _installed),
     f"DELETE {PATH}/{{model_id}}": Specimen(204, _installed),
     f"GET {STREAM}": Specimen(200, _imported),
 }
@@ -114,6 +115,7 @@ OPERATIONS = {
 JOBS = {
     "model_download": JobSpecimen(DOWNLOAD, _download, shown=False),
     "model_import": JobSpecimen(IMPORT, _import, shown=False),
+    "model_verification": JobSpecimen(VERIFY, _installed, shown=False),
 }
 
 STREAMS = (STREAM,)
