@@ -16,14 +16,21 @@ from tests.local_models.conftest import CONTENTS, MODEL, Desk
 LIST = "/api/local-models"
 
 
+class Gate(threading.Event):
+    """Knows how many blocks came to it."""
+
+    blocks = 0
+
+
 @pytest.fixture
-def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     """Holds every verification after its first block, until it is set or the verification cancelled."""
-    opened = threading.Event()
+    opened = Gate()
     count = ModelVerification._count
 
     def counted(work: ModelVerification, size: int) -> None:
         count(work, size)
+        opened.blocks += 1
         while not (opened.wait(0.01) or work._end.is_set()):
             pass
 
@@ -105,7 +112,7 @@ async def test_only_what_lies_there_is_verified(desk: Desk) -> None:
 
 
 @pytest.mark.proves("local-models.verify.post", "local-models.events.names")
-async def test_a_verification_tells_how_far_it_is(desk: Desk, gate: threading.Event) -> None:
+async def test_a_verification_tells_how_far_it_is(desk: Desk, gate: Gate) -> None:
     await reading(desk)
     model = await desk.model()
     assert (model["status"], model["verification"]["status"]) == ("installed", "running")
@@ -125,7 +132,7 @@ async def test_a_verification_tells_how_far_it_is(desk: Desk, gate: threading.Ev
 
 
 @pytest.mark.proves("local-models.verify.post", "local-models.delete.in-use")
-async def test_a_model_that_is_being_read_stays(desk: Desk, gate: threading.Event) -> None:
+async def test_a_model_that_is_being_read_stays(desk: Desk, gate: Gate) -> None:
     await reading(desk)
     await desk.app.services.media.transcriptions.check_usable()
     answers = [await desk.app.http.delete(f"{LIST}/{MODEL}")]
@@ -142,7 +149,7 @@ async def test_a_model_that_is_being_read_stays(desk: Desk, gate: threading.Even
 
 
 @pytest.mark.proves("local-models.verify.post", "local-models.cancel.stops")
-async def test_a_cancelled_verification_finds_nothing(desk: Desk, gate: threading.Event) -> None:
+async def test_a_cancelled_verification_finds_nothing(desk: Desk, gate: Gate) -> None:
     await reading(desk)
     manifest = (desk.folder() / "installed.json").read_bytes()
     assert (await desk.post("cancel")).status_code == 202
@@ -150,6 +157,7 @@ async def test_a_cancelled_verification_finds_nothing(desk: Desk, gate: threadin
         model = await desk.ended(what="verification")
     assert (model["status"], model["verification"]["status"]) == ("installed", "cancelled")
     assert model["verification"]["error"]["code"] == "JOB_CANCELLED"
+    assert gate.blocks == 1
     assert (desk.folder() / "installed.json").read_bytes() == manifest
     assert [name for name, _ in await told(desk)][-1] == "Cancelled"
     gate.set()
