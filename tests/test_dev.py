@@ -35,7 +35,7 @@ def test_a_model_that_is_there_is_not_fetched(
     monkeypatch.setattr(dev, "PYTHON", tmp_path / "no-python-to-download-with")
     folder = tmp_path / "whisper-base"
     folder.mkdir()
-    for file in dev.WHISPER_BASE.files:
+    for file in dev.MODELS_BY_NAME["whisper-base"].files:
         (folder / file.name).touch()
     dev.fetch_model()
 

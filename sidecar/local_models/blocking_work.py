@@ -44,13 +44,15 @@ async def followed(work: BlockingWork, progress: "TransferProgress") -> None:
     """
     running = asyncio.create_task(asyncio.to_thread(work.run))
     try:
-        while not running.done():
-            await asyncio.wait([running], timeout=_POLL_SECONDS)
-            await progress.reach(work.bytes_done, work.total, now=running.done())
+        while True:
+            done, _ = await asyncio.wait([running], timeout=_POLL_SECONDS)
+            # The end is told of in any case, however fast it follows on the last look.
+            await progress.reach(work.bytes_done, work.total, now=bool(done))
+            if done:
+                return running.result()
     except BaseException:
         work.break_off()
         await asyncio.wait([running])
         # Whatever it ended with by then is of no interest any more.
         running.exception()
         raise
-    running.result()

@@ -25,7 +25,7 @@ class ModelVerification(BlockingWork):
         self._hashes = hashes
 
     def run(self) -> None:
-        """Read every file; broken off, nothing is noted."""
+        """Read every file; broken off, none counts as wrong that did not before."""
         if self._note_as is not None and self._hashes:
             describe(self._folder, self._note_as, self._hashes)
         self.total = sum(file.size for file in read_manifest(self._folder) or ())
